@@ -29,7 +29,7 @@ SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'targe
 SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
 HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 SCHEDULED_TESTS = [
-    *("histories", "adya", "data_histories", "mapped_histories"),
+    *("histories", "adya", "data_histories", "mapped_histories", "window"),
     *("deaths", "family_deaths", "spawn_host"),
 ]
 HISTORIES += [part for test in SCHEDULED_TESTS for part in ("--test", test)]

@@ -139,6 +139,11 @@ impl<M: Mmu> AddressSpace<M> {
         true
     }
 
+    /// Does what a store to a page does, but for the bytes.
+    pub(crate) fn prepare_store<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> Result<(), Fault> {
+        self.store_within(memory, page, 0, &[])
+    }
+
     fn store_within<F: Files, W: Wait>(
         &self,
         memory: &Memory<'_, F, W>,
@@ -289,8 +294,8 @@ impl<M: Mmu> AddressSpace<M> {
             return Err(Fault::Bus);
         }
         slot.change(|| Some(Content::Own(own).encode()));
-        // Loads of private pages of files look at the content each time.
-        if !content.is_looked_at(pages) {
+        // Loads of private pages of files look at the content each time; but those of programs.
+        if !content.is_looked_at(pages) || self.mmu.is_direct() {
             self.mmu.revoke(guard, page..page + 1, Revoked::Loads, wait);
         }
         // The mapping has the page as before.

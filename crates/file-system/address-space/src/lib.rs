@@ -63,13 +63,15 @@ mod repair;
 mod shared;
 mod software;
 mod space;
+mod touch;
 
 pub use access::Fault;
 pub use files::{FileId, Files};
 pub use mapping::{KIND_MAPPING, MAPPING, Mapping};
-pub use mmu::{Access, Mmu, Revoked, Translation};
+pub use mmu::{Access, DirectMmu, Mmu, Revoked, Shown, Translation};
 pub use posix_calls::{Growth, Place, Protection, SPACE_PAGES, Sharing};
 pub use remap::RemapError;
 pub use shared::{KIND_SHARED_PAGE, SHARED_PAGE, SharedPage};
 pub use software::{SoftwareMmu, TABLE, TABLE_LAYOUT};
 pub use space::{AddressSpace, Backing, MapError, Mapped, Memory, ProtectError};
+pub use touch::{PagedFiles, Presence, TouchError};

@@ -7,6 +7,7 @@ use pages::PageNumber;
 use percpu::OutOfMemory;
 use sync::Wait;
 
+use crate::files::FileId;
 use crate::mapping::MappingRef;
 
 /// A kind of access. A core's table has an entry for each.
@@ -53,6 +54,27 @@ pub enum Translation {
     Content,
 }
 
+/// A page of the pool that programs' own instructions may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The page of the pool, or none for zeros, which are loaded from only.
+    pub page: Option<PageNumber>,
+    /// Whether it may be stored to as well.
+    pub access: Access,
+    /// The file with its page that this is, or is a copy of: a cut takes it away.
+    pub file: Option<(FileId, u64)>,
+}
+
+/// Hardware through which programs reach pages by their own loads and stores. All threads of the program have the same pages.
+pub trait DirectMmu: Mmu {
+    /// Lets the program's instructions reach a page of the pool. The caller holds the locks of the page's content and rights, and of the
+    /// file's page, so that nobody takes away meanwhile what is shown.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the hardware has no room for it; then nothing is to be reached there.
+    fn show(&self, page: u64, shown: Shown) -> Result<(), OutOfMemory>;
+}
+
 /// Per core, what the core may access, and how. Each core installs for itself and finds in its own table; who takes pages away
 /// revokes them on all.
 pub trait Mmu {
@@ -89,6 +111,12 @@ pub trait Mmu {
 
     /// The store has ended.
     fn end_store(&self, guard: &Guard<'_>);
+
+    /// Whether programs may reach pages without asking this crate each time ([`DirectMmu`]): then who lets a page lead elsewhere always
+    /// revokes it.
+    fn is_direct(&self) -> bool {
+        false
+    }
 
     /// Unlocks what a core that was taken over had locked.
     ///

@@ -5,8 +5,9 @@ use core::ops::Range;
 
 use core::convert::Infallible;
 
-use address_space::{Backing, Fault, FileId, Files, MapError, Memory, ProtectError, RemapError};
+use address_space::{Backing, Fault, FileId, Files, MapError, Memory, PagedFiles, Presence, ProtectError, RemapError};
 use epoch::Guard;
+use pages::PageNumber;
 use percpu::{Core, OutOfMemory};
 use posix_calls::{AccessError, AnswerOf, Errno, Growth, MemoryOperations, Place, Protection, Source};
 use sync::{Spin, Wait};
@@ -21,7 +22,7 @@ use crate::node::Node;
 use crate::process::Process;
 
 /// The files of an instance, as an address space knows them: a file's number is the bits of its node.
-struct MappedFiles<'a, W>(Access<'a, W>);
+pub(crate) struct MappedFiles<'a, W>(Access<'a, W>);
 
 impl<W: Wait> Files for MappedFiles<'_, W> {
     fn hold(&self, file: FileId) {
@@ -47,8 +48,23 @@ impl<W: Wait> Files for MappedFiles<'_, W> {
     }
 }
 
+impl<W: Wait> PagedFiles for MappedFiles<'_, W> {
+    fn with_page(
+        &self,
+        file: FileId,
+        page: u64,
+        access: address_space::Access,
+        show: &mut dyn FnMut(PageNumber) -> Result<(), OutOfMemory>,
+    ) -> Result<Presence, OutOfMemory> {
+        InodeRef::from_bits(file.0).file().with_mapped_page(self.0, page, access, show)
+    }
+}
+
 /// Lets `act` have what calls on memory need.
-fn with_memory<W: Wait, R>(access: Access<'_, W>, act: impl FnOnce(&Memory<'_, MappedFiles<'_, W>, W>) -> R) -> R {
+pub(crate) fn with_memory<W: Wait, R>(
+    access: Access<'_, W>,
+    act: impl FnOnce(&Memory<'_, MappedFiles<'_, W>, W>) -> R,
+) -> R {
     let Access { fs, guard, wait } = access;
     act(&Memory { guard, pages: fs.pages(), counts: fs.counts(), files: &MappedFiles(access), wait })
 }

@@ -104,7 +104,16 @@ mod process;
 mod relatives;
 mod repair;
 mod socket;
+#[cfg(all(feature = "std", target_os = "linux"))]
+mod touch;
+#[cfg(all(feature = "std", target_os = "linux"))]
+mod window;
+#[cfg(not(all(feature = "std", target_os = "linux")))]
+#[path = "no_window.rs"]
+mod window;
 
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub use address_space::TouchError;
 pub use calls::ProcessCalls;
 pub use context::Context;
 pub use description::DescriptionRef;
@@ -121,3 +130,5 @@ pub use other_instance::OtherInstance;
 pub use owned::{OwnedConfig, OwnedError, OwnedScaleFs};
 pub use posix_calls::*;
 pub use process::Process;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub use window::MemoryAccess;

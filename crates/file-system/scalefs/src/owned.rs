@@ -10,6 +10,8 @@ use percpu::{Arena, ArenaConfig, ClaimError, Core, CreateError, HeapRegion, OutO
 
 use crate::fork::Maker;
 use crate::instance::{ScaleFs, ScaleFsConfig};
+#[cfg(all(feature = "std", target_os = "linux"))]
+use crate::window::MemoryFile;
 
 /// How large an [`OwnedScaleFs`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,14 @@ impl fmt::Display for OwnedError {
 
 impl core::error::Error for OwnedError {}
 
+fn page_bytes(config: OwnedConfig) -> Result<usize, OwnedError> {
+    (config.page_count as usize + 1).checked_mul(PAGE_BYTES).ok_or(OwnedError::System)
+}
+
+fn region(bytes: usize) -> Result<HeapRegion, OwnedError> {
+    HeapRegion::new(bytes).map_err(|OutOfMemory| OwnedError::System)
+}
+
 /// A file system with its memory, which is freed with it.
 pub struct OwnedScaleFs {
     // They lie in the memory below: nothing of theirs is given out for longer than this value is borrowed.
@@ -64,7 +74,18 @@ pub struct OwnedScaleFs {
     file_system: NonNull<ScaleFs>,
     maker: Maker,
     _metadata: HeapRegion,
-    _pages: HeapRegion,
+    #[cfg_attr(
+        not(all(feature = "std", target_os = "linux")),
+        allow(dead_code, reason = "kept for as long as the value")
+    )]
+    pages: Pages,
+}
+
+/// Where the pages lie.
+enum Pages {
+    Heap(#[allow(dead_code, reason = "kept for as long as the value")] HeapRegion),
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    File(std::sync::Arc<MemoryFile>),
 }
 
 impl OwnedScaleFs {
@@ -73,9 +94,46 @@ impl OwnedScaleFs {
     /// # Errors
     /// [`OwnedError`] says which size cannot be.
     pub fn create(config: OwnedConfig) -> Result<OwnedScaleFs, OwnedError> {
-        let page_bytes = (config.page_count as usize + 1).checked_mul(PAGE_BYTES).ok_or(OwnedError::System)?;
-        let region = |bytes| HeapRegion::new(bytes).map_err(|OutOfMemory| OwnedError::System);
-        let (mut metadata, mut pages) = (region(config.metadata_bytes)?, region(page_bytes)?);
+        let mut pages = region(page_bytes(config)?)?;
+        let base = NonNull::new(pages.as_mut_ptr()).ok_or(OwnedError::System)?;
+        // SAFETY: the block belongs to the new value alone.
+        unsafe { OwnedScaleFs::with_pages(config, base, Pages::Heap(pages)) }
+    }
+
+    /// As [`OwnedScaleFs::create`], with pages that a program can reach by its own loads and stores ([`OwnedScaleFs::open_window`]).
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    pub fn create_mappable(config: OwnedConfig) -> Result<OwnedScaleFs, OwnedError> {
+        let pages = MemoryFile::new(page_bytes(config)?).map_err(|OutOfMemory| OwnedError::System)?;
+        // SAFETY: the mapping belongs to the new value alone, and to windows of its processes.
+        unsafe { OwnedScaleFs::with_pages(config, pages.base(), Pages::File(std::sync::Arc::new(pages))) }
+    }
+
+    /// Reserves addresses for so many pages of a process's memory; returns the first address. Where something is mapped there, a program
+    /// reaches it by its own loads and stores once it was touched ([`InProcess::touch`](crate::InProcess::touch)). The addresses are given back
+    /// when the process exits. Not for a child of the host's `fork`.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the host has not so many addresses, the process has a window already, or the file system was not made by
+    /// [`OwnedScaleFs::create_mappable`].
+    ///
+    /// # Panics
+    /// If the process is of another instance.
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    pub fn open_window(&self, process: &crate::Process, page_count: u64) -> Result<u64, OutOfMemory> {
+        process.context().assert_of(self.file_system());
+        match &self.pages {
+            Pages::File(pages) => process.memory.mmu().open(pages, page_count).map(|page| page * PAGE_BYTES as u64),
+            Pages::Heap(_) => Err(OutOfMemory),
+        }
+    }
+
+    /// # Safety
+    /// `base` leads to memory for all pages that `pages` keeps and nobody else uses.
+    unsafe fn with_pages(config: OwnedConfig, base: NonNull<u8>, pages: Pages) -> Result<OwnedScaleFs, OwnedError> {
+        let mut metadata = region(config.metadata_bytes)?;
         let size_bytes = metadata.size_bytes();
         let full = |OutOfMemory| OwnedError::MetadataBytes(config.metadata_bytes);
         let address = |region: &mut HeapRegion| NonNull::new(region.as_mut_ptr()).ok_or(OwnedError::System);
@@ -84,7 +142,7 @@ impl OwnedScaleFs {
             let arena: &Arena =
                 Arena::create_at(address(&mut metadata)?, size_bytes, ArenaConfig::new(config.core_count))
                     .map_err(OwnedError::Arena)?;
-            (arena, PagePool::create(arena, address(&mut pages)?, config.page_count).map_err(full)?)
+            (arena, PagePool::create(arena, base, config.page_count).map_err(full)?)
         };
         let owner = OwnerId::new(1).expect("1 is a valid owner");
         let core = arena.claim(0, owner).expect("nobody else knows the arena");
@@ -92,7 +150,7 @@ impl OwnedScaleFs {
         let file_system = NonNull::from(ScaleFs::create_with_pages(&core, pool, fs_config).map_err(full)?);
         drop(core);
         let arena = NonNull::from(arena);
-        Ok(OwnedScaleFs { arena, file_system, maker: Maker::this(), _metadata: metadata, _pages: pages })
+        Ok(OwnedScaleFs { arena, file_system, maker: Maker::this(), _metadata: metadata, pages })
     }
 
     /// The file system.

@@ -42,6 +42,7 @@ use crate::context::Context;
 use crate::description::DescriptionPtr;
 use crate::instance::ScaleFs;
 use crate::relatives::Relatives;
+use crate::window::WindowMmu;
 
 /// A process: what its calls have in common. Threads share it; it may lie in the arena.
 ///
@@ -53,7 +54,7 @@ pub struct Process {
     descriptors: CacheLine<RadixArray>,
     marks: CacheLine<RadixArray>,
     survivors: CacheLine<RadixArray>,
-    pub(crate) memory: AddressSpace,
+    pub(crate) memory: AddressSpace<WindowMmu>,
     pub(crate) relatives: CacheLine<Relatives>,
 }
 
@@ -136,7 +137,7 @@ impl Process {
         // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
         let array = || CacheLine(unsafe { RadixArray::new() });
         // SAFETY: as above; used with the instance's pages and counts, whose maintenance gives mappings back.
-        let memory = unsafe { AddressSpace::new() };
+        let memory = unsafe { AddressSpace::with_mmu(WindowMmu::new()) };
         Process {
             context,
             descriptors: array(),

@@ -41,6 +41,16 @@ fn a_process_gets_what_its_actions_say() {
 }
 
 #[test]
+fn a_program_stores_through_pointers() {
+    let printed = output("window");
+    for line in
+        ["the file says \"Dear Ann\"", "the program sees \"Dear Eve\"", "a store without the right: Fault(Segment)"]
+    {
+        assert!(printed.contains(line), "{line} is not in\n{printed}");
+    }
+}
+
+#[test]
 fn a_mapped_file_is_shared_or_not() {
     let printed = output("mapped");
     for line in [

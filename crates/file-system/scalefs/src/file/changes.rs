@@ -26,6 +26,7 @@ use sync::mutant::planted;
 use super::{Access, Entry, File, PAGE, RANK_APPEND, give_up, is_below_end};
 use crate::inode_ref::InodeRef;
 use crate::node::Node;
+use crate::window::Forgotten;
 
 /// Room for what is kept of a file while a change of it is prepared.
 #[derive(Default)]
@@ -171,6 +172,13 @@ impl<'v> FileRoom<'v> {
     ) -> Result<(), OutOfMemory> {
         let Some(node) = self.node else { return Ok(()) };
         self.may_resize = wanted.size_bytes.is_some();
+        // Before any is copied. The locks keep it from being shown again.
+        match &self.cut {
+            Some(cut) => node.file().forget_shown(cut.first_index..u64::MAX, Forgotten::Replaced),
+            None => {
+                written(wanted.writes).for_each(|index| node.file().forget_shown(index..index + 1, Forgotten::Replaced))
+            }
+        }
         let Some(cut) = &self.cut else {
             for (place, index) in pages.iter().zip(written(wanted.writes)) {
                 let slot = place.0.as_ref().expect("locked");
@@ -286,6 +294,7 @@ impl<'v> FileRoom<'v> {
             }
             if let Some(cut) = self.cut.as_ref().filter(|cut| happened && cut.size_bytes < present) {
                 file.cuts.note(cut.size_bytes.div_ceil(PAGE));
+                file.forget_shown(cut.size_bytes.div_ceil(PAGE)..u64::MAX, Forgotten::CutOff);
             }
             file.appending.next_size.store(0, Ordering::Release);
         }

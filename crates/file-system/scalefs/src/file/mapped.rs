@@ -12,13 +12,20 @@
 //! What is stored behind the end, in the page in which the file ends, is dropped (POSIX.1-2017, `mmap`: it "shall never be written
 //! out"; Linux keeps it in the page, where other mappings see it, until the file grows).
 
-use pages::{PAGE_BYTES, shared_bytes};
+use core::ops::Range;
+use core::ptr::NonNull;
+
+use address_space::{FileId, Presence};
+use pages::{PAGE_BYTES, PageNumber, shared_bytes};
 use percpu::OutOfMemory;
+use posix_calls::Kind;
 use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 
 use super::{Access, Entry, File, PAGE};
+use crate::inode_ref::InodeRef;
+use crate::window::{Forgotten, forget};
 
 impl File {
     /// Copies a part of a page, zeros behind the end; false if the page lies behind the end.
@@ -127,6 +134,51 @@ impl File {
             });
             return Ok(true);
         }
+    }
+
+    /// Calls `show` with the page that holds a page of the file, under the slot's lock, with a page for a hole. Of a page in which the
+    /// file may end only for loads.
+    pub(crate) fn with_mapped_page<W: Wait>(
+        &self,
+        access: Access<'_, W>,
+        index: u64,
+        wanted: address_space::Access,
+        show: &mut dyn FnMut(PageNumber) -> Result<(), OutOfMemory>,
+    ) -> Result<Presence, OutOfMemory> {
+        let Access { fs, guard, wait } = access;
+        for round in 0_u32.. {
+            let slot = self.pages.array.lock_slot(guard, index, wait)?;
+            if let Some(Entry { page: Some(page), may_end }) = slot.value().map(Entry::decode) {
+                // The flag may say "ask for the size" although nobody need. A size that somebody changes is waited for without the lock.
+                let size = || fs.sizes().try_read(&self.size).map(|[size]| size);
+                match may_end.then(size) {
+                    Some(None) => {
+                        drop(slot);
+                        wait.wait(WaitReason::Operation, round);
+                        continue;
+                    }
+                    Some(Some(size)) if size <= index * PAGE => return Ok(Presence::Behind),
+                    Some(Some(size)) if size < (index + 1) * PAGE && wanted == address_space::Access::Store => {
+                        return Ok(Presence::EndsWithin);
+                    }
+                    _ => {}
+                }
+                show(page)?;
+                return Ok(Presence::Shown);
+            }
+            drop(slot);
+            if !self.store_locked(access, index, 0, &[])? {
+                return Ok(Presence::Behind);
+            }
+        }
+        unreachable!("it goes on for ever")
+    }
+
+    /// No program reaches these pages by its own instructions any more before it has touched them again. The caller holds the locks
+    /// of slots that are still there, or has emptied them.
+    pub(super) fn forget_shown(&self, pages: Range<u64>, which: Forgotten) {
+        let node = InodeRef::new(NonNull::from(&self.inode), Kind::Regular);
+        forget(FileId(node.to_bits()), &pages, which);
     }
 
     /// How often the file was cut.

@@ -22,6 +22,7 @@ use sync::Wait;
 use sync::mutant::planted;
 
 use super::{Access, Entry, File, PAGE, RANK_APPEND, is_below_end};
+use crate::window::Forgotten;
 
 impl File {
     /// Notes how far the floor of a size, which some core has just raised, tells of pages. Part of maintenance.
@@ -102,9 +103,11 @@ impl File {
             return Ok(false);
         }
         let empty_rest = || rest.fill(None, |_, value| self.retire(access, value));
+        let last_index = size.saturating_sub(1) / PAGE;
         let Some(last) = last else {
             empty_rest();
             self.cuts.note(0);
+            self.forget_shown(0..u64::MAX, Forgotten::CutOff);
             reset.finish([size]);
             return Ok(true);
         };
@@ -115,6 +118,10 @@ impl File {
                 let page = last.value().and_then(|value| Entry::decode(value).page);
                 let end = ((size - 1) % PAGE + 1) as usize;
                 if let Some(page) = page {
+                    // What programs store until then is cleared; and the lock keeps the page from being shown again.
+                    if end < PAGE_BYTES {
+                        self.forget_shown(last_index..last_index + 1, Forgotten::Stores);
+                    }
                     // SAFETY: the page is ours to write while we hold the lock; readers notice.
                     unsafe {
                         let address = fs.pages().address(page).as_ptr();
@@ -125,6 +132,7 @@ impl File {
             });
         });
         self.cuts.note(size.div_ceil(PAGE));
+        self.forget_shown(size.div_ceil(PAGE)..u64::MAX, Forgotten::CutOff);
         reset.finish([size]);
         Ok(true)
     }
@@ -139,6 +147,7 @@ impl File {
         let (reset, _) = fs.sizes().reset(guard.core(), &self.size, wait);
         self.pages.array.empty_each(guard, wait, |value| self.retire(access, value));
         self.cuts.note(0);
+        self.forget_shown(0..u64::MAX, Forgotten::CutOff);
         reset.finish([0]);
         true
     }
