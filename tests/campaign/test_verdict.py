@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import FrozenInstanceError
 
 import pytest
 from hypothesis import given
@@ -168,3 +169,27 @@ def test_a_skipped_test_has_no_window():
     verdict = skipped(make_test(), "fake does not know the call link")
     assert (verdict.outcome, verdict.windows) == (Outcome.SKIPPED, 0)
     assert "link" in verdict.detail
+
+
+def test_a_window_that_the_target_cannot_run_skips_the_test():
+    judge = Judge(make_test())
+    judge.add(record(judge.test, 0, ""))
+    judge.add(WindowRecord(Job(judge.test, 1), unsupported="no such call here"))
+    assert judge.verdict is not None and judge.due == ()
+    assert (judge.verdict.outcome, judge.verdict.detail) == (Outcome.SKIPPED, "no such call here")
+
+
+def test_no_record_is_taken_once_the_verdict_is_there():
+    judge = Judge(make_test())
+    for order_index in judge.due:
+        judge.add(record(judge.test, order_index, ""))
+    assert judge.verdict is not None and judge.due_count == 0
+    with pytest.raises(ValueError, match="expected a window of order 0, got 0"):
+        judge.add(record(judge.test, 0, ""))
+
+
+def test_a_verdict_stays_as_it_was_given():
+    verdict = skipped(make_test(), "no such call")
+    with pytest.raises(FrozenInstanceError):
+        verdict.windows = 3
+    assert not hasattr(verdict, "__dict__"), "there is one for each of many thousand tests"

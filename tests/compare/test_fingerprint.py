@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +100,12 @@ def test_variables_that_are_the_same_one(object_name, field, other_object, other
     other = structs.replace(make_finding(), object=other_object, field=other_field)
     assert fingerprint(CALLS, one) == fingerprint(CALLS, other)
     assert fingerprint(CALLS, one) != fingerprint(CALLS, make_finding())
+
+
+def test_a_fingerprint_is_a_value_that_can_be_sorted_and_kept_in_sets():
+    one, other = fingerprint(CALLS, make_finding()), fingerprint(("link", "open"), make_finding())
+    assert {one, other, fingerprint(CALLS, make_finding())} == {one, other}
+    assert sorted([one, other]) == [other, one]
+    with pytest.raises(FrozenInstanceError):
+        one.variable = "another"
+    assert not hasattr(one, "__dict__")

@@ -68,3 +68,23 @@ fn what_changes_and_changes_back_is_another_version() {
         noticed().iter().for_each(|(what, is_noticed)| assert!(is_noticed, "{what}"));
     });
 }
+
+#[test]
+fn traces_of_a_name_are_alike_as_long_as_it_leads_to_the_same() {
+    let world = World::new(1);
+    let core = world.core(0);
+    let (decisions, epochs) = (Decisions::create(world.arena()).unwrap(), Epochs::create(world.arena()).unwrap());
+    // SAFETY: all lie in one arena, which has one `Epochs`.
+    let dir = world.place(unsafe { HashDir::new(&core, decisions, 1) }.unwrap()).unwrap();
+    let guard = epochs.pin(&core);
+    let mut seen = std::collections::HashSet::new();
+    for name in ["here", "there"] {
+        dir.lock(&guard, &key(name), &Spin).insert(&key(name), 1).unwrap();
+        let trace = || dir.lookup(&guard, &key(name)).unwrap().trace();
+        for value in (0..500).map(|round| round % 2) {
+            assert!(seen.insert(trace()), "another value, or the same another time");
+            assert_eq!(trace(), trace());
+            dir.lock(&guard, &key(name), &Spin).lookup(&key(name)).unwrap().replace(value);
+        }
+    }
+}

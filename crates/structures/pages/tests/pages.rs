@@ -151,3 +151,22 @@ fn threads_that_rob_each_other_lose_nothing() {
         assert_eq!((0..24).map(|_| pool.allocate(&core).unwrap().get()).collect::<HashSet<_>>().len(), 24);
     });
 }
+
+#[test]
+fn tools_are_told_where_pages_and_descriptors_lie() {
+    with_pool(24, |arena, pool| {
+        let core = arena.claim(0, owner()).unwrap();
+        pool.maintain(&core);
+        let tables = pool.tables();
+        assert_eq!(tables[0].memory.len(), 24 * PAGE_BYTES);
+        let lines = tables[1].memory.len() / 24;
+        assert_eq!((tables[1].memory.len(), lines % 64), (24 * lines, 0), "a descriptor is whole lines");
+        let mut descriptors = HashSet::new();
+        for _ in 0..24 {
+            let page = pool.allocate(&core).unwrap();
+            let (place, notes) = (pool.address(page).as_ptr() as usize, pool.notes(page).as_ptr() as usize);
+            assert!(tables[0].memory.contains(&place) && tables[1].memory.contains(&notes));
+            assert!(descriptors.insert((notes - tables[1].memory.start) / lines), "each has one of its own");
+        }
+    });
+}

@@ -243,3 +243,59 @@ impl Default for WeakRef {
         WeakRef::new()
     }
 }
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    const DELTAS: [i64; 5] = [-3, -1, 0, 1, 3];
+
+    #[test]
+    fn a_delta_that_waits_becomes_part_of_the_count_or_nothing() {
+        for (count, delta) in DELTAS.into_iter().flat_map(|delta| [0, 1, 3].map(|count| (count, delta))) {
+            for happened in [false, true] {
+                let counted = Counted::new(count, CountedKind(1));
+                assert_eq!((counted.end_pending(happened), counted.applied()), (Verdict::Alive, count), "none waits");
+                counted.set_pending(7);
+                counted.set_pending(delta);
+                assert_eq!((counted.applied_and_pending(), counted.pending_delta()), ((count, true), delta));
+                counted.apply(2);
+                assert_eq!(counted.applied_and_pending(), (count + 2, true), "a delta of a cache leaves it waiting");
+                let verdict = counted.end_pending(happened);
+                let end = count + 2 + if happened { delta } else { 0 };
+                assert_eq!(counted.applied_and_pending(), (end, false));
+                assert_eq!(verdict, if happened && end == 0 { Verdict::BecameZero } else { Verdict::Alive });
+                assert_eq!((counted.end_pending(happened), counted.applied()), (Verdict::Alive, end), "it ends once");
+            }
+        }
+    }
+
+    #[test]
+    fn the_place_for_a_delta_is_one_operations_until_it_is_given_up() {
+        let counted = Counted::new(1, CountedKind(1));
+        let [one, other] = [1 << 20, 2 << 20].map(|bits| Tag::from_bits(bits).unwrap());
+        assert_eq!((counted.claimed_by(), counted.claim(one)), (None, Ok(())));
+        assert_eq!((counted.claimed_by(), counted.claim(other)), (Some(one), Err(one)));
+        counted.give_up_claim();
+        assert_eq!((counted.claimed_by(), counted.claim(other)), (None, Ok(())));
+    }
+
+    #[test]
+    fn a_zero_is_reviewed_until_nothing_touches_it() {
+        let counted = Counted::new(1, CountedKind(1));
+        assert_eq!(counted.apply(-1), Verdict::BecameZero);
+        assert_eq!(counted.apply(1), Verdict::Alive);
+        assert_eq!(counted.apply(-1), Verdict::Alive, "it is queued already");
+        assert_eq!(counted.review(), Verdict::ZeroButDirty);
+        counted.set_pending(1);
+        assert_eq!(counted.review(), Verdict::ZeroButDirty, "a delta waits");
+        counted.end_pending(false);
+        assert_eq!((counted.review(), counted.applied()), (Verdict::Dead, 0));
+        let counted = Counted::new(1, CountedKind(1));
+        assert_eq!(
+            (counted.apply(-1), counted.apply(1), counted.review()),
+            (Verdict::BecameZero, Verdict::Alive, Verdict::Alive)
+        );
+        assert_eq!((counted.applied(), counted.apply(-1)), (1, Verdict::BecameZero), "it is queued anew");
+    }
+}
