@@ -210,11 +210,20 @@ mod tests {
     #[derive(Default)]
     struct Exact(Solver);
 
-    impl Solve for Exact {
-        type Error = ();
+    #[derive(Debug, PartialEq)]
+    struct NotExact;
 
-        fn solve(&mut self, constraints: Vec<Constraint>) -> Result<Option<Solution>, ()> {
-            self.0.solve(constraints, &mut |_| Err(()))
+    impl From<Fault> for NotExact {
+        fn from(_: Fault) -> Self {
+            Self
+        }
+    }
+
+    impl Solve for Exact {
+        type Error = NotExact;
+
+        fn solve(&mut self, constraints: Vec<Constraint>) -> Result<Option<Solution>, NotExact> {
+            self.0.solve(constraints, &mut |_| Err(NotExact))
         }
     }
 
@@ -277,5 +286,45 @@ mod tests {
         let differ = Linear::sum([(0, 1), (3, -1)], 0).expect("small");
         let differ = Constraint { relation: Relation::NotEqual, linear: differ };
         assert_eq!(of(vec![differ]).spread(&[], &mut solver), Ok(vec![0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn a_comparison_and_its_opposite_hold_of_every_number_in_turn() {
+        for number in -3..=3 {
+            assert_eq!((Comparison::AtMost.holds(number), Comparison::Equal.holds(number)), (number <= 0, number == 0));
+            for comparison in [Comparison::AtMost, Comparison::Equal] {
+                for holds in [true, false] {
+                    let demanded = comparison.constraint(&Linear::unknown(0, 1, 0), holds).expect("small");
+                    assert_eq!(demanded.holds(&[number]), comparison.holds(number) == holds, "{comparison:?} {number}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// Against all values of four unknowns from -4 to 4, to which constraints bind them.
+        #[test]
+        fn what_is_implied_holds_in_every_solution(
+            constraints in constraints(), terms in proptest::collection::vec((0..4_u32, -1..2_i64), 0..4), constant in -3..4_i64,
+        ) {
+            let linear = Linear::sum(terms, constant).expect("small");
+            let bounds = (0..4_u32).flat_map(|variable| [1, -1].map(|side| Constraint {
+                relation: Relation::AtMost,
+                linear: Linear::unknown(variable, side, -4),
+            }));
+            let all: Vec<Constraint> = constraints.into_iter().chain(bounds).collect();
+            let values = || (0..9_i64.pow(4)).map(|code| [0, 1, 2, 3].map(|place| code / 9_i64.pow(place) % 9 - 4));
+            let solutions: Vec<[i64; 4]> = values().filter(|values| all.iter().all(|one| one.holds(values))).collect();
+            let (integers, mut solver) = (of(all), Exact::default());
+            for comparison in [Comparison::AtMost, Comparison::Equal] {
+                let holds = |values: &[i64; 4]| {
+                    comparison.holds(linear.value(|variable| values[variable as usize]).expect("small"))
+                };
+                let count = solutions.iter().filter(|values| holds(values)).count();
+                if !solutions.is_empty() && let Ok(implied) = integers.implied(comparison, &linear, &mut solver) {
+                    prop_assert_eq!(implied, (count == 0 || count == solutions.len()).then_some(count > 0));
+                }
+            }
+        }
     }
 }

@@ -382,4 +382,33 @@ mod tests {
             assert_eq!(Solver::default().solve(asked, &mut |_| Err("asked")).map(drop), Err("asked"));
         }
     }
+
+    #[test]
+    fn long_chains_of_disequalities_need_no_split() {
+        // With a split for each, 60 of them would take 2^60 steps, or exceed any stack.
+        for (coefficient, expected) in [(1, 60), (-1, -60)] {
+            let mut constraints: Vec<Constraint> = (0..60)
+                .map(|number| Constraint {
+                    relation: Relation::NotEqual,
+                    linear: Linear::unknown(0, coefficient, -number),
+                })
+                .collect();
+            let side = Linear::unknown(0, -coefficient, 0); // on the side of 0 on which they lie
+            constraints.push(Constraint { relation: Relation::AtMost, linear: side });
+            let found = Solver::default().solve(constraints, &mut |_| Err(())).expect("exact").expect("satisfiable");
+            assert_eq!(found.value(0), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_variable_moves_over_what_its_coefficient_forbids() {
+        // 3x != 0, 3x != 3, 3x != 6 and x from 0 on: x = 3, and 2x != 1 forbids nothing.
+        let mut constraints: Vec<Constraint> = [0, -3, -6]
+            .map(|constant| Constraint { relation: Relation::NotEqual, linear: Linear::unknown(0, 3, constant) })
+            .to_vec();
+        constraints.push(Constraint { relation: Relation::NotEqual, linear: Linear::unknown(0, 2, -1) });
+        constraints.push(Constraint { relation: Relation::AtMost, linear: Linear::unknown(0, -1, 0) });
+        let found = Solver::default().solve(constraints, &mut |_| Err(())).expect("exact").expect("satisfiable");
+        assert_eq!(found.value(0), Some(3));
+    }
 }

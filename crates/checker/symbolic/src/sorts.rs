@@ -214,4 +214,15 @@ mod tests {
         sorts.assert(299, 150, true, drop);
         assert_eq!((sorts.same(150, 3), sorts.same(3, 149), sorts.find(299)), (Some(false), None, 150));
     }
+
+    #[test]
+    fn fresh_values_are_told_from_others() {
+        let mut sorts = Sorts::default();
+        assert!(sorts.is_empty());
+        for fresh in [false, true, false] {
+            drop(sorts.make(fresh));
+        }
+        assert_eq!([0, 1, 2, 3].map(|value| sorts.is_fresh(value)), [false, true, false, false]);
+        assert_eq!((sorts.len(), sorts.is_empty()), (3, false));
+    }
 }

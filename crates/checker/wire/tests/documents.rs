@@ -298,12 +298,78 @@ fn another_version_is_named() {
 
 #[test]
 fn deep_nesting_is_refused() {
-    let mut value = Value::Null;
-    for _ in 0..20 {
-        value = Value::Seq(vec![value]);
+    let nested =
+        |depth, wrap: fn(Value<'static>) -> Value<'static>| (0..depth).fold(Value::Null, |value, _| wrap(value));
+    for wrap in [|value| Value::Seq(vec![value]), |value| Value::Struct(vec![("a".into(), value)])] {
+        for (depth, is_read) in [(8, true), (9, false), (20, false)] {
+            let value = nested(depth, wrap);
+            let window =
+                WindowResult::Ran { setup: vec![value.clone()], calls: vec![], observation: vec![], aborted: 0 };
+            let bytes = encode(&[window]);
+            let (found, json) = (results::decode(&bytes), Value::from_json(&value.to_json()));
+            assert_eq!((found.is_ok(), json.is_ok()), (is_read, is_read), "{depth} levels");
+            if !is_read {
+                assert!(found.unwrap_err().to_string().contains("nested too deeply"));
+                assert!(json.unwrap_err().to_string().contains("nested too deeply"));
+            }
+        }
     }
-    let bytes = encode(&[WindowResult::Ran { setup: vec![value], calls: vec![], observation: vec![], aborted: 0 }]);
-    assert!(results::decode(&bytes).unwrap_err().to_string().contains("nested too deeply"));
+}
+
+#[test]
+fn a_table_of_texts_outside_of_the_document_is_told() {
+    let bytes = Batch::default().encode().unwrap();
+    for place in [0, 3, bytes.len() + 1, u32::MAX as usize] {
+        let mut damaged = bytes.clone();
+        damaged[12..16].copy_from_slice(&(place as u32).to_le_bytes());
+        let said = Plan::decode(&damaged).unwrap_err().to_string();
+        assert!(said.contains("the table of texts lies outside the document"), "{place}: {said}");
+    }
+}
+
+/// More than the bytes that are left can hold, if only by one.
+#[test]
+fn a_count_of_windows_that_cannot_be_there_is_told() {
+    let refused = WindowResult::Refused("no".to_owned());
+    let mut bytes = encode(&[refused.clone(), refused]);
+    bytes[16..20].copy_from_slice(&3_u32.to_le_bytes());
+    let said = results::decode(&bytes).unwrap_err().to_string();
+    assert!(said.contains("a count of 3 records that cannot be there"), "{said}");
+}
+
+#[test]
+fn a_reason_that_is_too_long_is_cut_between_characters() {
+    for (shift, expected) in [("", 4095), ("a", 4096), ("ab", 4094)] {
+        let why = format!("{shift}{}", "\u{20ac}".repeat(2000));
+        let bytes = encode(&[WindowResult::Refused(why.clone())]);
+        let found = results::decode(&bytes).unwrap();
+        assert_eq!(found, [WindowResult::Refused(why[..expected].to_owned())], "three bytes a character");
+    }
+}
+
+#[test]
+fn what_is_no_value_is_refused() {
+    for text in [
+        r#"{"time": "noon"}"#,
+        r#"{"time": 1.5}"#,
+        r#"{"errno": "EWHAT"}"#,
+        r#"{"errno": 2}"#,
+        r#"{"signal": "SIGWHAT"}"#,
+        r#"{"sort": 1, "id": 1}"#,
+        r#"{"sort": "Inum", "id": -1}"#,
+        r#"{"sort": "Inum", "name": 1}"#,
+        r#"{"struct": []}"#,
+        r#"{"seq": {}}"#,
+        r#"{"time": 1, "errno": "EPERM"}"#,
+        r#"{"a": 1, "b": 2, "c": 3}"#,
+        "{}",
+        "[1]",
+        "1.5",
+    ] {
+        let json: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert!(Value::from_json(&json).is_err(), "{text}");
+        assert!(Value::from_json(&serde_json::json!({"seq": [json]})).is_err(), "{text} in a list");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a window may give: exact values, values up to a bijection, times by order, one of several outcomes.
 
 use proptest::prelude::*;
+use wire::batch::Batch;
 use wire::case::Case;
 use wire::judge::{as_expected, wrong};
 use wire::results::WindowResult;
@@ -168,4 +169,49 @@ fn a_sequence_is_as_expected_if_every_step_and_the_observation_are() {
     assert!(!came(&[inode(4711), Value::Null], inode(4711)));
     assert!(!came(&[inode(4711)], inode(4711)));
     assert!(!as_expected(&sequence, &WindowResult::Refused("no".to_owned())));
+}
+
+#[test]
+fn of_several_outcomes_the_one_that_fits_longest_is_told() {
+    let outcome = |results: [i64; 2], observation: [i64; 2]| {
+        format!(r#"{{"results": {results:?}, "observation": {observation:?}}}"#)
+    };
+    let said = |outcomes: [String; 2], came: [i64; 4]| {
+        let text = format!(
+            r#"{{"calls": [{{"call": "a", "args": {{}}, "process": 0, "thread": 0, "core": 0}},
+                          {{"call": "b", "args": {{}}, "process": 0, "thread": 1, "core": 1}}],
+                "setup": [{{"call": "s", "args": {{}}, "process": 0, "result": 0}}],
+                "observe": [{{"call": "x", "args": {{}}, "process": 0}}, {{"call": "y", "args": {{}}, "process": 0}}],
+                "orders": [{{"order": [0, 1], "outcomes": [{}]}}]}}"#,
+            outcomes.join(",")
+        );
+        let [first, second, third, fourth] = came.map(Value::Int);
+        let (setup, calls, observation) = (vec![Value::Int(0)], vec![first, second], vec![third, fourth]);
+        wrong(&Case::parse(&text).unwrap(), 0, &WindowResult::Ran { setup, calls, observation, aborted: 0 })
+    };
+    let fits = [[1, 2], [3, 4]];
+    let ends = [
+        ([9, 2], [3, 4], "call 0, a()"),
+        ([1, 9], [3, 4], "call 1, b()"),
+        ([1, 2], [9, 4], "observation 0, x()"),
+        ([1, 2], [3, 9], "observation 1, y()"),
+    ];
+    for (longer, (results, observation, place)) in ends.into_iter().enumerate() {
+        for (results_of_other, observation_of_other, _) in &ends[..longer] {
+            let (best, other) = (outcome(results, observation), outcome(*results_of_other, *observation_of_other));
+            let came = [fits[0][0], fits[0][1], fits[1][0], fits[1][1]];
+            for outcomes in [[best.clone(), other.clone()], [other, best]] {
+                let why = said(outcomes, came).unwrap();
+                assert!(why.starts_with(&format!("order 0,1: {place}: ")), "{why}");
+            }
+        }
+    }
+    assert_eq!(said([outcome([1, 2], [3, 4]), outcome([1, 9], [3, 4])], [1, 2, 3, 4]), None);
+}
+
+#[test]
+fn a_case_tells_its_place_in_a_batch() {
+    let (case, mut batch) = (Case::parse(CASE).unwrap(), Batch::default());
+    assert_eq!([0; 3].map(|_| case.add_to(&mut batch)), [0, 1, 2]);
+    assert_eq!((batch.tests.len(), batch.tests[2].calls.len(), batch.tests[2].setup.len()), (3, 2, 1));
 }
