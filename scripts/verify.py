@@ -30,7 +30,7 @@ SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*
 HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
 SCHEDULED_TESTS = [
     *("histories", "adya", "data_histories", "mapped_histories", "window"),
-    *("deaths", "family_deaths", "spawn_host"),
+    *("claims", "deaths", "family_deaths", "spawn_host"),
 ]
 HISTORIES += [part for test in SCHEDULED_TESTS for part in ("--test", test)]
 PRINTING = ["--", "--show-output"]

@@ -21,7 +21,7 @@
 //! ```
 
 use crate::fault::OperationError;
-use crate::kind::Permissions;
+use crate::kind::{InodeNumber, Permissions};
 use crate::object_operations::{Answer, NewObject, ObjectOperations, Outcome};
 use crate::rights::{PermissionChange, TimesRight};
 
@@ -80,6 +80,27 @@ pub struct Urgency {
     pub stance: Stance,
 }
 
+/// What somebody claims who has lost again and again: others do not begin to change it before the claim ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim<'c> {
+    /// Whose changes wait, of those that have a precedence: who has a larger one. All others' changes wait.
+    pub precedence: Precedence,
+    /// The objects; everything if there are none.
+    pub objects: &'c [InodeNumber],
+    /// When it ends by itself, on the implementation's clock.
+    pub until_ns: u64,
+}
+
+/// A claim that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a claim that nobody ends keeps others waiting until its time is over"]
+pub struct Claimed {
+    /// Where it is noted.
+    pub place: usize,
+    /// When it ends by itself.
+    pub until_ns: u64,
+}
+
 /// Whether what was prepared happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -108,6 +129,22 @@ pub trait NameChanges: ObjectOperations {
     type Looks<'v>: ObjectOperations<Handle = Self::Handle, Fault = Self::Fault>
     where
         Self: 'v;
+
+    /// Keeps others from beginning to change what is claimed, and waits until who began before has ended, as far as that
+    /// comes soon. It is for fairness alone: some changes may come through. Nothing is claimed if too much is, or, as here,
+    /// where nobody else comes in between.
+    fn claim(&self, _: &Claim<'_>) -> Option<Claimed> {
+        None
+    }
+
+    /// Ends a claim.
+    fn end_claim(&self, _: Claimed) {}
+
+    /// Waits for claims that go before this precedence and that concern one of some objects.
+    fn heed_claims(&self, _: Precedence, _: &dyn Fn(InodeNumber) -> bool) {}
+
+    /// Lets the changes of this call wait for no claim, since it is made for somebody who has one.
+    fn heed_no_claim(&self) {}
 
     /// A number for two looks at a name that told the same (whether it exists, or, `with_value`, what it leads to), of which one was made after a first call of this, and the other
     /// before a second one: if both calls gave the same, the looks would have told that all the time in between. Where nobody

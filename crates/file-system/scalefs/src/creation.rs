@@ -16,6 +16,7 @@ use sync::OwnWord;
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::budget::Budget;
+use crate::claims::Claims;
 use crate::directory::Directory;
 use crate::identity::Identity;
 use crate::inode::{Inode, Named};
@@ -90,6 +91,7 @@ impl ScaleFs {
             directory_bucket_count: config.directory_bucket_count,
             inodes: Budget::create(arena, config.inode_limit)?,
             sockets,
+            claims: Claims::create(arena)?,
             // SAFETY: what is made lies in the arena itself, with what keeps it.
             own: unsafe {
                 PerCore::create(arena, |_| Own {

@@ -28,14 +28,19 @@ pub struct Direct<'c, H> {
     pub(crate) context: &'c Context,
     pub(crate) guard: Guard<'c>,
     pub(crate) host: &'c H,
-    /// Whether the call has noted what it works on.
-    is_working: Cell<bool>,
+    /// [`WORKS`], [`HEEDS_NO_CLAIM`].
+    state: Cell<u8>,
 }
+
+/// The call has noted what it works on.
+const WORKS: u8 = 1;
+/// It waits for no claim, any more or at all.
+const HEEDS_NO_CLAIM: u8 = 2;
 
 impl<H> Drop for Direct<'_, H> {
     #[inline]
     fn drop(&mut self) {
-        if self.is_working.get() {
+        if self.state.get() & WORKS != 0 {
             self.fs.working_ended(self.guard.core());
         }
     }
@@ -56,7 +61,7 @@ impl ScaleFs {
 impl<'c, H: Host> Direct<'c, H> {
     #[inline]
     pub(crate) fn new(fs: &'c ScaleFs, core: &'c Core<'_>, context: &'c Context, host: &'c H) -> Direct<'c, H> {
-        Direct { fs, context, guard: fs.epochs().pin(core), host, is_working: Cell::new(false) }
+        Direct { fs, context, guard: fs.epochs().pin(core), host, state: Cell::new(0) }
     }
 
     #[inline]
@@ -70,11 +75,29 @@ impl<'c, H: Host> Direct<'c, H> {
         Access { fs: self.fs, guard: &self.guard, wait: self.host }
     }
 
-    /// See [`ScaleFs::working_on`].
+    /// See [`ScaleFs::working_on`]. Comes before all locks on these objects, and waits while one of them is claimed.
     #[inline]
     pub(crate) fn working_on(&self, nodes: &[InodeRef]) {
-        self.is_working.set(true);
+        if self.fs.claims.are_made() {
+            self.heed_claims_on(nodes);
+        }
+        self.state.set(self.state.get() | WORKS);
         self.fs.working_on(self.core(), nodes);
+    }
+
+    /// Lets the call wait for no claim from now on.
+    pub(crate) fn set_heeds_no_claim(&self) {
+        self.state.set(self.state.get() | HEEDS_NO_CLAIM);
+    }
+
+    #[cold]
+    fn heed_claims_on(&self, nodes: &[InodeRef]) {
+        if self.state.get() & HEEDS_NO_CLAIM == 0 && !nodes.is_empty() {
+            let concerns = |number| nodes.iter().any(|node| node.inode().header.number() == number);
+            self.fs.claims.heed(None, self.host, &concerns);
+            // Once in a call: so the wait of a call is bounded.
+            self.set_heeds_no_claim();
+        }
     }
 
     /// In debug builds: an object that a call of another arena has lent is not ours to look at, or to count.

@@ -14,12 +14,13 @@ use hashdir::{InsertError, Killing, LockedName, LockedNames, NotEmpty, lock_all}
 use maxima::Reset;
 use percpu::{CoreLockGuard, OutOfMemory};
 use posix_calls::{
-    Answer, AttributeChange, AttributeChanges, Decision, Errno, Kind, NameChange, NameChanges, NewObject, Outcome,
-    Permissions, Urgency,
+    Answer, AttributeChange, AttributeChanges, Claim, Claimed, Decision, Errno, InodeNumber, Kind, NameChange,
+    NameChanges, NewObject, Outcome, Permissions, Precedence, Urgency,
 };
 use refcache::Pending;
 use sync::WaitReason;
 
+use crate::claims::LOOKS;
 use crate::direct::{Direct, OperationError};
 use crate::file::{FileRoom, PageRoom};
 use crate::host::{Host, Owning};
@@ -176,6 +177,31 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         = Direct<'v, Owning<H>>
     where
         Self: 'v;
+
+    fn claim(&self, claim: &Claim<'_>) -> Option<Claimed> {
+        let claimed = self.fs.claims.make(claim, self.host.now_ns())?;
+        // A call that has not seen the claim may change something yet. One that waits for another claim stays where it is.
+        self.fs.epochs().wait_for_guards(self.core(), |round| {
+            self.host.wait(WaitReason::Claim, round);
+            round < LOOKS
+        });
+        Some(claimed)
+    }
+
+    fn end_claim(&self, claimed: Claimed) {
+        self.fs.claims.end(claimed);
+    }
+
+    #[inline]
+    fn heed_claims(&self, precedence: Precedence, concerns: &dyn Fn(InodeNumber) -> bool) {
+        if self.fs.claims.are_made() {
+            self.fs.claims.heed(Some(precedence), self.host, concerns);
+        }
+    }
+
+    fn heed_no_claim(&self) {
+        self.set_heeds_no_claim();
+    }
 
     #[inline]
     fn name_version(&self, directory: Node<'_>, key: &hashdir::Key<'_>, with_value: bool) -> u64 {

@@ -15,6 +15,7 @@ use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait};
 
 use crate::budget::Budget;
+use crate::claims::Claims;
 use crate::directory::Directory;
 use crate::identity::Identity;
 use crate::inode::stamp_of;
@@ -76,6 +77,7 @@ pub struct ScaleFs {
     pub(crate) directory_bucket_count: usize,
     pub(crate) inodes: Budget,
     pub(crate) sockets: Sockets,
+    pub(crate) claims: Claims,
     pub(crate) own: PerCore<Own>,
 }
 
@@ -103,8 +105,7 @@ pub(crate) struct Own {
 }
 
 /// What tools call the parts of an instance, and of what each core keeps.
-pub(crate) const FILE_SYSTEM: ObjectKind =
-    table_kind!(ScaleFs as "file system" { "description" = identity, "free inodes" = inodes, "cores" = own });
+pub(crate) const FILE_SYSTEM: ObjectKind = table_kind!(ScaleFs as "file system" { "description" = identity, "free inodes" = inodes, "claims" = claims, "cores" = own });
 pub(crate) const OWN: ObjectKind = table_kind!(Own as "core's notes" {
     "hint of a free descriptor" = number_hint,
     "inodes made" = made,

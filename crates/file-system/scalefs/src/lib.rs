@@ -64,6 +64,7 @@ struct Guide;
 mod budget;
 mod calls;
 mod cast;
+mod claims;
 mod context;
 mod creation;
 mod description;

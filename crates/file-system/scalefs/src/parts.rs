@@ -101,6 +101,7 @@ impl ScaleFs {
             Part { memory: self.own.memory(), kind: &instance::OWN },
             self.inodes.table(),
             self.decisions().table(),
+            self.claims.table(),
         ];
         let parts = own.into_iter().chain(self.epochs().tables()).chain(self.pages().tables());
         parts.chain(self.counts().tables()).chain(self.stamps().tables()).chain(self.sizes().tables())

@@ -18,9 +18,11 @@
 use core::{fmt, mem, ops};
 use std::io;
 
-use posix_calls::Errno;
+use posix_calls::{Errno, NameChanges as _};
 use scalefs::FileSystem;
 
+use crate::attempts::{Attempts, Claims};
+use crate::base::{Base as _, WithData};
 use crate::hooks::{Hooks, Participant};
 use crate::members::Member;
 use crate::path_calls::{End, PathCalls};
@@ -59,16 +61,24 @@ impl fmt::Debug for Scope<'_> {
 
 impl Transactions for FileSystem {
     fn transaction<'f, T>(&'f self, mut body: impl FnMut(&Scope<'f>) -> io::Result<T>) -> io::Result<T> {
-        let mut first = None;
+        let end = |claimed| {
+            // In a child of `fork` there is nothing to end.
+            let _ = self.act(|base| {
+                WithData(base).objects().end_claim(claimed);
+                Ok(())
+            });
+        };
+        let mut attempts = Attempts::new(Claims::default(), end);
         for _ in 0..ATTEMPTS {
             // Who has tried before is older than who begins now.
-            let calls = PathCalls::begin(self, &mut first)?;
+            let calls = PathCalls::begin(self, &mut attempts)?;
             let mut scope = Scope { calls, hooks: Hooks::default() };
             let outcome = body(&scope);
             let ended = scope.calls.end(outcome.is_ok(), &mut || scope.hooks.prepare());
             mem::take(&mut scope.hooks).run(outcome.is_ok() && matches!(ended, Ok(End::Done)));
-            if ended? == End::Done {
-                return outcome;
+            match ended? {
+                End::Done => return outcome,
+                End::Stale(lost_by) => attempts.lose(lost_by),
             }
         }
         Err(Errno::ECANCELED.into())

@@ -48,6 +48,7 @@ extern crate alloc;
 #[cfg(feature = "front")]
 extern crate std;
 
+mod attempts;
 mod base;
 mod call;
 mod data_call;
@@ -67,6 +68,7 @@ mod table;
 mod transaction;
 mod transactional;
 
+pub use attempts::Claims;
 pub use base::{Base, WithData};
 pub use call::{Call, Node, OpenNode};
 pub use data_call::{Description, OffsetLock};

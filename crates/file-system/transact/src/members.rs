@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use posix_calls::Errno;
 use scalefs::FileSystem;
 
+use crate::attempts::{Attempts, Claims};
 use crate::path_calls::{End, PathCalls};
 
 /// One of those who are in a transaction, with its calls; it may go to another thread. `Drop` is its death.
@@ -53,7 +54,7 @@ impl Together {
 
 impl Member {
     pub(crate) fn begin(files: FileSystem) -> io::Result<Member> {
-        let calls = PathCalls::begin(files, &mut None)?;
+        let calls = PathCalls::begin(files, &mut Attempts::new(Claims::default(), |_| ()))?;
         let members = Mutex::new(Members { inside: 1, outcome: None });
         Ok(Member(Some(Arc::new(Together { calls, members, decided: Condvar::new() }))))
     }

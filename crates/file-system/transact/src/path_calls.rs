@@ -15,9 +15,12 @@ use posix_calls::attributes::{self, Access};
 use posix_calls::directories;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::path_data::{read_path, write_path};
-use posix_calls::{Attributes, Errno, Fields, Follow, ObjectOperations, OpenFlags, Precedence, Start, WriteAt};
+use posix_calls::{
+    Attributes, Claimed, Errno, Fields, Follow, InodeNumber, ObjectOperations, OpenFlags, Start, WriteAt,
+};
 use scalefs::{FileSystem, InProcess, OpenNode, Outside};
 
+use crate::attempts::Attempts;
 use crate::base::WithData;
 use crate::call::{Call, Node};
 use crate::hooks::Refused;
@@ -42,7 +45,8 @@ pub struct PathCalls<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Done,
-    Stale,
+    /// By this, as far as it is known.
+    Stale(Option<InodeNumber>),
 }
 
 impl<F> fmt::Debug for PathCalls<F> {
@@ -72,12 +76,12 @@ impl<F> PathCalls<F> {
 }
 
 impl<F: Borrow<FileSystem>> PathCalls<F> {
-    /// Begins a transaction as old as the first attempt, which this may be.
-    pub(crate) fn begin(files: F, first: &mut Option<Precedence>) -> io::Result<PathCalls<F>> {
-        let begun =
-            files.borrow().act(|base| Transaction::begin(&WithData(base), Sharing::Shared).map_err(Errno::from))?;
-        let age = *first.get_or_insert(begun.precedence());
-        Ok(PathCalls { files, transaction: Mutex::new(Some(begun.with_precedence(age))) })
+    /// Begins the next attempt of a transaction.
+    pub(crate) fn begin(files: F, attempts: &mut Attempts<impl FnMut(Claimed)>) -> io::Result<PathCalls<F>> {
+        let begun = files
+            .borrow()
+            .act(|base| attempts.begin(&WithData(base), Sharing::Shared, |first| first).map_err(Errno::from))?;
+        Ok(PathCalls { files, transaction: Mutex::new(Some(begun)) })
     }
 
     fn call<T>(&self, mut body: impl FnMut(&InTransaction<'_, '_>) -> Result<T, Errno>) -> io::Result<T> {
@@ -93,13 +97,13 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
             let base = WithData(base);
             let ended = match open.take() {
                 Some(transaction) if commits => transaction.commit_with(&base, prepare),
-                Some(transaction) => transaction.abort(&base),
+                Some(transaction) => transaction.abort_with(&base),
                 // Space is only looked for again where the first try has taken it.
-                None => Err(Fault::NoSpace),
+                None => (Err(Fault::NoSpace), None),
             };
-            match ended {
+            match ended.0 {
                 Ok(()) => Ok(End::Done),
-                Err(Fault::Stale) => Ok(End::Stale),
+                Err(Fault::Stale) => Ok(End::Stale(ended.1)),
                 Err(fault) => Err(fault.into()),
             }
         })

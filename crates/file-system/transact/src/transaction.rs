@@ -1,30 +1,25 @@
 //! A transaction between its calls: what it knows, what it has changed, and its end.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell, RefMut};
 
-use posix_calls::{
-    Answer, AttributeChange, AttributeChanges, Decision, Errno, Existence, Failed, FileChanges, InodeNumber, Kind,
-    NameChange, NameChanges, ObjectOperations, OperationError, PAGE_BYTES, Precedence, ReservedPages, Stance, Urgency,
-    WriteChange,
-};
+use posix_calls::{Answer, Errno, Existence, Failed, InodeNumber, Kind, NameChanges, ObjectOperations, Precedence};
 use sync::mutant::planted;
 
-use crate::base::{Base, FaultIn, FileChange, PreparedIn};
-use crate::file::OwnData;
+use crate::base::{Base, FaultIn};
 use crate::hooks::Refused;
 use crate::layer::Layer;
 use crate::name::Name;
 use crate::question::{About, AboutData, Met, Object, Objects, Origin, Question, Reply, ask, key, meet, number};
 use crate::table::Table;
 
+mod commit;
+
 /// Up to so many answers, all are asked for again before the call that comes after a new one.
 const FEW: usize = 8;
 /// After so many calls at least, all are asked for again even if none was new.
 const CALLS: usize = 64;
-/// So often others make a commit look again, before they wait for its look.
-const REVOCATIONS: usize = 3;
 
 /// Who else uses the base while a transaction commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +95,10 @@ pub(crate) struct State<H> {
     /// Calls that were begun since all were asked for.
     calls: usize,
     is_stale: bool,
+    /// Of what an answer is another one, since it is stale.
+    lost_by: Cell<Option<InodeNumber>>,
+    /// Others' changes wait for it, and so it does not wait for theirs.
+    has_claim: bool,
     /// Pages that were written, of files of the base, and of each the space for it.
     pub(crate) reserved_for: BTreeSet<(InodeNumber, u64)>,
     pub(crate) reserved: Vec<Cell<Option<u64>>>,
@@ -134,15 +133,6 @@ enum Names {
     All,
     /// Those that are not locked to be changed.
     Unchanged,
-}
-
-/// What keeps names that were seen, and that the transaction does not change, from changing until the decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hold {
-    /// Nothing: their versions tell whether they have.
-    Versions,
-    /// The locks of their buckets.
-    Locks,
 }
 
 /// What the base has said about a name, by the question.
@@ -188,6 +178,8 @@ impl<H> Transaction<H> {
             checked: 0,
             calls: 0,
             is_stale: false,
+            lost_by: Cell::new(None),
+            has_claim: false,
             reserved_for: BTreeSet::new(),
             reserved: Vec::new(),
             undone: BTreeSet::new(),
@@ -199,6 +191,11 @@ impl<H> Transaction<H> {
     /// of its beginning in nanoseconds.
     pub fn with_precedence(mut self, precedence: Precedence) -> Transaction<H> {
         self.state.get_mut().precedence = precedence;
+        self
+    }
+
+    pub(crate) fn with_claim(mut self, has_claim: bool) -> Transaction<H> {
+        self.state.get_mut().has_claim = has_claim;
         self
     }
 
@@ -221,16 +218,18 @@ impl<H> Transaction<H> {
     /// # Errors
     /// [`Fault::Stale`] if there is none; then nothing has happened, and a new transaction may do better.
     pub fn commit<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
-        self.commit_with(base, &mut || Ok(()))
+        self.commit_with(base, &mut || Ok(())).0
     }
 
-    /// As [`Transaction::commit`], together with participants: `prepare` prepares them once all changes are prepared.
+    /// As [`Transaction::commit`], together with participants: `prepare` prepares them once all changes are prepared. Tells
+    /// what it has lost by, too.
     pub(crate) fn commit_with<P: Base<Objects: NameChanges<Handle = H>>>(
         self,
         base: &P,
         prepare: &mut dyn FnMut() -> Result<(), Refused>,
-    ) -> End<P::Objects> {
+    ) -> (End<P::Objects>, Option<InodeNumber>) {
         let state = self.state.into_inner();
+        state.heed_claims(base.objects());
         let (outcome, offsets) = match state.lock_offsets(base) {
             Ok(offsets) => (state.commit(base, prepare), offsets),
             Err(fault) => (Err(fault), Default::default()),
@@ -238,7 +237,7 @@ impl<H> Transaction<H> {
         base.end_descriptors(&state.layer.descriptors, offsets, outcome.is_ok());
         state.give_pages_back(base);
         release(base.objects(), state.objects);
-        outcome
+        (outcome, state.lost_by.get())
     }
 
     /// Ends the transaction; nothing has happened.
@@ -246,13 +245,21 @@ impl<H> Transaction<H> {
     /// # Errors
     /// [`Fault::Stale`] if what was seen is not so any more: whatever was concluded from it need not be true.
     pub fn abort<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
+        self.abort_with(base).0
+    }
+
+    /// As [`Transaction::abort`], and tells what it has lost by.
+    pub(crate) fn abort_with<P: Base<Objects: NameChanges<Handle = H>>>(
+        self,
+        base: &P,
+    ) -> (End<P::Objects>, Option<InodeNumber>) {
         let state = self.state.into_inner();
         let outcome =
             if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base, Names::All).map(|_| ()) };
         base.end_descriptors(&state.layer.descriptors, Default::default(), false);
         state.give_pages_back(base);
         release(base.objects(), state.objects);
-        outcome
+        (outcome, state.lost_by.get())
     }
 
     /// Whether all that was seen is still so.
@@ -300,6 +307,16 @@ impl<H> State<H> {
         self.reserved.iter().filter_map(Cell::take).for_each(|page| base.give_page_back(page));
     }
 
+    /// Waits for claims of those who go before, on what it is about to change; who has one waits for no other call.
+    fn heed_claims<B: NameChanges<Handle = H>>(&self, base: &B) {
+        if self.has_claim {
+            base.heed_no_claim();
+        }
+        if self.sharing == Sharing::Shared && !self.is_stale {
+            base.heed_claims(self.precedence, &|number| self.layer.object(number).is_some());
+        }
+    }
+
     /// Dooms the transaction: something that it rests on is not so any more.
     pub(crate) fn doom<F>(&mut self) -> Fault<F> {
         self.is_stale = true;
@@ -321,6 +338,9 @@ impl<H> State<H> {
     /// nothing may go round for something that was never so.
     pub(crate) fn note_call<P: Base<Objects: NameChanges<Handle = H>>>(&mut self, base: &P) {
         self.calls += 1;
+        if self.has_claim {
+            base.objects().heed_no_claim();
+        }
         let is_new = self.checked < self.log.len() && self.log.len() <= FEW;
         if (is_new || self.calls > CALLS.max(self.log.len())) && !self.is_stale {
             // If it is stale, the call is told; a fault comes again when something is asked for.
@@ -504,6 +524,7 @@ impl<H> State<H> {
                 _ => ask(looks, &self.objects, (subject, question), |node| number(looks, node)),
             };
             if now.map_err(|Failed(fault)| Fault::Base(fault))? != kept.reply {
+                self.lost_by.set(Some(question.subject));
                 return Err(Fault::Stale);
             }
             if names != Names::Answers && name.is_some() && !self.was_so_since(base, (subject, question), kept) {
@@ -512,267 +533,6 @@ impl<H> State<H> {
         }
         Ok(seen)
     }
-
-    fn commit<P: Base<Objects: NameChanges<Handle = H>>>(
-        &self,
-        base: &P,
-        prepare: &mut dyn FnMut() -> Result<(), Refused>,
-    ) -> End<P::Objects> {
-        if self.is_stale {
-            return Err(Fault::Stale);
-        }
-        self.change_what_was_made(base)?;
-        // Others are prepared once, before the first look that may decide.
-        let mut are_prepared = false;
-        let mut once = || {
-            if !are_prepared {
-                prepare().map_err(|Refused| Fault::Stale)?;
-                are_prepared = true;
-            }
-            Ok(())
-        };
-        // Who is always come between has the locks of all names that it has seen.
-        if self.change(base, Hold::Versions, &mut once)? == Seen::Again {
-            // Pages that were taken for its writes are used up.
-            if !self.reserved.is_empty() || self.change(base, Hold::Locks, &mut once)? == Seen::Again {
-                return Err(Fault::Stale);
-            }
-        }
-        let base = base.objects();
-        if let Some(directory) = self.layer.working_directory {
-            let directory = base.held(&self.objects[&directory].handle);
-            base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
-        }
-        Ok(())
-    }
-
-    /// Keeps others from all offsets that were seen; before everything else that the commit locks.
-    fn lock_offsets<'v, P: Base<Objects: NameChanges<Handle = H>>>(
-        &self,
-        base: &'v P,
-    ) -> Result<P::OffsetLocks<'v>, Fault<FaultIn<P>>> {
-        if self.is_stale {
-            return Err(Fault::Stale);
-        }
-        let mut asked = self.log.iter().filter_map(|(question, _)| match question.about {
-            About::Data(AboutData::Offset(number)) => Some(number),
-            _ => None,
-        });
-        base.lock_offsets(&mut asked).map_err(|Failed(fault)| Fault::Base(fault))
-    }
-
-    /// The names that have changed.
-    fn changed_names(&self) -> impl Iterator<Item = ((InodeNumber, &Name), Becomes)> {
-        let changed = self.layer.names().filter(|(_, _, own)| own.before != own.leads_to);
-        changed.map(|(directory, name, own)| {
-            ((directory, name), Becomes::Other { before: own.before, after: own.leads_to })
-        })
-    }
-
-    /// Adds the names that were seen, so that they stay as they are until the decision.
-    fn with_seen_names<'s>(&'s self, changed: Wanted<'s>) -> Wanted<'s> {
-        let mut wanted: BTreeMap<_, _> = changed.into_iter().collect();
-        for (question, kept) in self.log.iter() {
-            let Some(name) = question.about.name() else { continue };
-            let becomes = match &kept.reply {
-                Reply::Node(leads_to) => Becomes::Same(*leads_to),
-                Reply::Truth(true) | Reply::Existence(Existence::Plain | Existence::MaybeSymlink) => Becomes::Something,
-                _ => Becomes::Same(None),
-            };
-            let known = wanted.entry((question.subject, name)).or_insert(becomes);
-            if matches!(known, Becomes::Something) {
-                *known = becomes;
-            }
-        }
-        wanted.into_iter().collect()
-    }
-
-    /// Changes names and attributes at one moment at which all answers are so; or changes nothing, if there may have been
-    /// none ([`Seen::Again`]).
-    fn change<P: Base<Objects: NameChanges<Handle = H>>>(
-        &self,
-        whole: &P,
-        hold: Hold,
-        prepare: &mut dyn FnMut() -> End<P::Objects>,
-    ) -> Result<Seen, Fault<FaultIn<P>>> {
-        let base = whole.objects();
-        let mut wanted: Wanted<'_> = self.changed_names().collect();
-        if self.sharing == Sharing::Shared && hold == Hold::Locks {
-            wanted = self.with_seen_names(wanted);
-        }
-        let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
-        let files: Vec<_> = self.changed_files().collect();
-        if wanted.is_empty() && attributes.is_empty() && files.is_empty() {
-            prepare()?;
-            // Versions are those of the look before.
-            for _ in 0..REVOCATIONS {
-                if self.check(base, whole, Names::All)? == Seen::AllTheTime {
-                    return Ok(Seen::AllTheTime);
-                }
-            }
-            return Ok(Seen::Again);
-        }
-        let keys: Vec<_> = wanted.iter().map(|((_, name), _)| key(base, name)).collect();
-        let node = |number: InodeNumber| base.held(&self.objects[&number].handle);
-        let mut changes = Vec::new();
-        for (&((directory, _), becomes), key) in wanted.iter().zip(&keys) {
-            let directory = node(directory);
-            let (before, after) = match becomes {
-                Becomes::Other { before, after } => (before.map(node), after.map(node)),
-                Becomes::Same(leads_to) => (leads_to.map(node), leads_to.map(node)),
-                Becomes::Something => {
-                    let found = base.look_up(directory, key).map_err(|Failed(fault)| Fault::Base(fault))?;
-                    let node = base.node(&found.ok_or(Fault::Stale)?);
-                    (Some(node), Some(node))
-                }
-            };
-            changes.push(NameChange { directory, key, before, after });
-        }
-        let attributes =
-            attributes.into_iter().map(|(number, changes)| AttributeChanges { node: node(number), changes });
-        let attributes: Vec<_> = attributes.collect();
-        let mut room: Vec<_> = changes.iter().map(|_| Default::default()).collect();
-        let mut attribute_room: Vec<_> = attributes.iter().map(|_| Default::default()).collect();
-        let writes: Vec<Vec<_>> = files.iter().map(|(_, data)| by_pages(data).collect()).collect();
-        let files = files.iter().zip(&writes).map(|((number, data), writes)| FileChanges {
-            file: node(*number),
-            cut_to: data.cut_to,
-            writes,
-            size_bytes: data.exact_size(),
-        });
-        let files: Vec<_> = files.collect();
-        let mut file_room: Vec<_> = files.iter().map(|_| Default::default()).collect();
-        let mut page_room: Vec<_> = writes.iter().flatten().map(|_| Default::default()).collect();
-        let reserved = ReservedPages::new(&self.reserved);
-        let mut prepared = base.prepare(&changes, &mut room).map_err(refused)?;
-        let outcome = base
-            .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
-            .and_then(|()| whole.prepare_data(&mut prepared, &files, &reserved, (&mut file_room, &mut page_room)))
-            .map_err(refused)
-            .and_then(|()| prepare())
-            .and_then(|()| self.decide(whole, &mut prepared));
-        let happens = matches!(outcome, Ok(Seen::AllTheTime));
-        let decision = if happens { Decision::Commit } else { Decision::Abort };
-        let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));
-        let seen = outcome?;
-        finished.map(|()| seen)
-    }
-
-    /// Asks everything again and decides, until nobody comes in between.
-    fn decide<'v, P: Base<Objects: NameChanges<Handle = H>>>(
-        &self,
-        whole: &'v P,
-        prepared: &mut PreparedIn<'_, 'v, P>,
-    ) -> Result<Seen, Fault<FaultIn<P>>> {
-        let base = whole.objects();
-        let mut looks_again = 0;
-        for round in 0.. {
-            let stance = if round < REVOCATIONS { Stance::Yields } else { Stance::Insists };
-            let is_late = planted("transact: checked after the changes");
-            if !planted("transact: changes are not open while all is asked for") {
-                let looks = base.open(prepared, Urgency { precedence: self.precedence, stance });
-                if !is_late && self.check(&looks, whole, Names::Unchanged)? == Seen::Again {
-                    looks_again += 1;
-                    if looks_again == REVOCATIONS {
-                        break;
-                    }
-                    continue;
-                }
-            } else {
-                self.check(base, whole, Names::All)?;
-            }
-            if base.decide(prepared).map_err(|Failed(fault)| Fault::Base(fault))? {
-                return Ok(Seen::AllTheTime);
-            }
-        }
-        Ok(Seen::Again)
-    }
-
-    /// Attributes that have changed of objects of an origin.
-    fn changed_attributes(&self, origin: Origin) -> impl Iterator<Item = (InodeNumber, &[AttributeChange])> {
-        let of_origin = move |number: &InodeNumber| self.objects[number].origin == origin;
-        let objects = self.layer.objects().filter(move |(number, own)| of_origin(number) && !own.attributes.is_empty());
-        objects.map(|(number, own)| (number, &own.attributes[..]))
-    }
-
-    /// Files of the base whose data have changed.
-    pub(crate) fn changed_files(&self) -> impl Iterator<Item = (InodeNumber, &OwnData)> {
-        let objects = self.layer.objects().filter(|(number, own)| !self.is_made(*number) && own.data.is_changed());
-        objects.map(|(number, own)| (number, &own.data))
-    }
-
-    /// Lets files that nobody else knows have the bytes that the layer says, where they have others since a part was undone.
-    fn write_again<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
-        for number in &self.undone {
-            let file = base.objects().held(&self.objects[number].handle);
-            base.write_made(file, FileChange::Resize(0)).map_err(refused)?;
-            let Some(own) = self.layer.object(*number) else { continue };
-            for (offset, bytes) in own.data.writes() {
-                if base.write_made(file, FileChange::Write(offset, bytes)).map_err(refused)? < bytes.len() {
-                    return Err(Fault::NoSpace);
-                }
-            }
-            base.write_made(file, FileChange::Resize(own.data.least_size())).map_err(refused)?;
-        }
-        Ok(())
-    }
-
-    /// Gives objects that nobody else knows the attributes that the transaction has given them.
-    fn change_what_was_made<P: Base<Objects: NameChanges<Handle = H>>>(&self, whole: &P) -> End<P::Objects> {
-        self.write_again(whole)?;
-        let base = whole.objects();
-        for (number, changes) in self.changed_attributes(Origin::Made) {
-            let node = base.held(&self.objects[&number].handle);
-            for change in changes {
-                match *change {
-                    AttributeChange::Permissions(change) => base.change_permissions(node, change),
-                    AttributeChange::Times(right, times) => base.set_times(node, right, times),
-                }
-                .map_err(|_| Fault::Stale)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What was written, in parts that cross no border of a page.
-fn by_pages(data: &OwnData) -> impl Iterator<Item = WriteChange<'_>> {
-    data.writes().flat_map(|(mut offset, mut bytes)| {
-        core::iter::from_fn(move || {
-            let length = bytes.len().min((PAGE_BYTES - offset % PAGE_BYTES) as usize);
-            let (first, rest) = bytes.split_at(length);
-            let write = WriteChange { offset, bytes: first };
-            (offset, bytes) = (offset + length as u64, rest);
-            (length > 0).then_some(write)
-        })
-    })
-}
-
-/// Why nothing can be prepared.
-fn refused<F>(refusal: OperationError<F>) -> Fault<F> {
-    match refusal {
-        OperationError::NoSpace => Fault::NoSpace,
-        OperationError::Fault(fault) => Fault::Base(fault),
-        OperationError::Exists | OperationError::Changed | OperationError::Dead | OperationError::NotEmpty => {
-            Fault::Stale
-        }
-    }
-}
-
-/// What is to become of names.
-type Wanted<'s> = Vec<((InodeNumber, &'s Name), Becomes)>;
-
-/// What is to become of a name.
-#[derive(Clone, Copy, Debug)]
-enum Becomes {
-    Other {
-        before: Option<InodeNumber>,
-        after: Option<InodeNumber>,
-    },
-    /// It is locked.
-    Same(Option<InodeNumber>),
-    /// It is locked, whatever it leads to.
-    Something,
 }
 
 /// Keeps an object that was met for the first time.

@@ -3,8 +3,9 @@
 use core::cell::Cell;
 use core::{fmt, mem};
 
-use posix_calls::{Errno, Precedence};
+use posix_calls::{Errno, NameChanges as _, Precedence};
 
+use crate::attempts::{Attempts, Claims};
 use crate::base::{Base, HandleIn};
 use crate::call::Call;
 use crate::hooks::{Hooks, Participant};
@@ -21,6 +22,7 @@ pub struct Transactional<F> {
     sharing: Sharing,
     attempts: u32,
     priority: u8,
+    claims: Claims,
     waits: fn(u32) -> bool,
 }
 
@@ -56,7 +58,7 @@ impl<B: Base, F: Fn() -> B> fmt::Debug for Running<'_, B, F> {
 impl<B: Base, F: Fn() -> B> Transactional<F> {
     /// Transactions of the process whose calls `begin` begins.
     pub fn new(sharing: Sharing, begin: F) -> Transactional<F> {
-        Transactional { begin, sharing, attempts: ATTEMPTS, priority: 0, waits: spin }
+        Transactional { begin, sharing, attempts: ATTEMPTS, priority: 0, claims: Claims::default(), waits: spin }
     }
 
     /// Lets transactions commit before those of lower priority that do so at the same time. Of equal ones the oldest is first;
@@ -64,6 +66,12 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
     #[must_use]
     pub fn priority(self, priority: u8) -> Transactional<F> {
         Transactional { priority, ..self }
+    }
+
+    /// Says when transactions claim what they lose by.
+    #[must_use]
+    pub fn claims(self, claims: Claims) -> Transactional<F> {
+        Transactional { claims, ..self }
     }
 
     /// Lets [`Running::retry`] wait by this, between looks whether something has changed. It gets how often it was called, and
@@ -105,14 +113,12 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
         &'f self,
         mut body: impl FnMut(&Running<'f, B, F>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let mut first = None;
+        let mut attempts = Attempts::new(self.claims, |claimed| (self.begin)().objects().end_claim(claimed));
         for _ in 0..self.attempts.max(1) {
             let base = (self.begin)();
-            let transaction = Transaction::begin(&base, self.sharing).map_err(Errno::from)?;
+            let by_age = |first: Precedence| Precedence(u64::from(u8::MAX - self.priority) << 56 | first.0 >> 8);
+            let transaction = attempts.begin(&base, self.sharing, by_age).map_err(Errno::from)?;
             drop(base);
-            let age = *first.get_or_insert(transaction.precedence().0);
-            let rank = u64::from(u8::MAX - self.priority) << 56 | age >> 8;
-            let transaction = transaction.with_precedence(Precedence(rank));
             let mut running = Running {
                 transaction: Some(transaction),
                 begin: &self.begin,
@@ -123,19 +129,20 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
             let transaction = running.transaction.take().expect("it is there until the end");
             if outcome.is_err() && running.retries.get() {
                 mem::take(&mut running.hooks).run(false);
+                attempts.let_others();
                 self.wait(transaction)?;
                 continue;
             }
             let base = (self.begin)();
-            let end = match outcome {
+            let (end, lost_by) = match outcome {
                 Ok(_) => transaction.commit_with(&base, &mut || running.hooks.prepare()),
-                Err(_) => transaction.abort(&base),
+                Err(_) => transaction.abort_with(&base),
             };
             drop(base);
             mem::take(&mut running.hooks).run(outcome.is_ok() && end.is_ok());
             match end {
                 Ok(()) => return outcome,
-                Err(Fault::Stale) => {}
+                Err(Fault::Stale) => attempts.lose(lost_by),
                 Err(fault) => return Err(fault.into()),
             }
         }

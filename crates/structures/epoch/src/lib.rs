@@ -215,6 +215,16 @@ impl Epochs {
         self.global.load(Ordering::Acquire) >= stamp + 2
     }
 
+    /// Waits until each other core has been seen without a guard. `looks_again` is asked after each look that finds a guard, and
+    /// ends the wait for that core by false.
+    pub fn wait_for_guards(&self, core: &Core<'_>, mut looks_again: impl FnMut(u32) -> bool) {
+        for (_, record) in self.records.all().filter(|(index, _)| *index != core.index()) {
+            // Acquire pairs with the releases in `pin` and in `Drop for Guard`.
+            let mut looks = (0..).take_while(|_| record.pinned.load(Ordering::Acquire) != 0);
+            while looks.next().is_some_and(&mut looks_again) {}
+        }
+    }
+
     /// Moves the open list to the place of the present epoch.
     fn seal(&self, record: &Record) {
         if record.open.get().is_null() {

@@ -14,6 +14,8 @@ pub enum WaitReason {
     },
     /// Bytes in a pipe, or room for some. The core is not in a call: it may maintain.
     Pipe,
+    /// The end of a claim of somebody who has lost again and again: for a bounded time.
+    Claim,
     /// An operation of another core that is past its point of no return, or about to be undone.
     Operation,
 }

@@ -1,0 +1,292 @@
+//! The commit: what the transaction has changed happens at one moment at which all that it has seen is so.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use posix_calls::{
+    AttributeChange, AttributeChanges, Decision, Existence, Failed, FileChanges, InodeNumber, NameChange, NameChanges,
+    ObjectOperations as _, OperationError, PAGE_BYTES, ReservedPages, Stance, Urgency, WriteChange,
+};
+use sync::mutant::planted;
+
+use super::{End, Fault, Names, Seen, Sharing, State};
+use crate::base::{Base, FaultIn, FileChange, PreparedIn};
+use crate::file::OwnData;
+use crate::hooks::Refused;
+use crate::name::Name;
+use crate::question::{About, AboutData, Origin, Reply, key};
+
+/// So often others make a commit look again, before they wait for its look.
+const REVOCATIONS: usize = 3;
+
+/// What keeps names that were seen, and that the transaction does not change, from changing until the decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// Nothing: their versions tell whether they have.
+    Versions,
+    /// The locks of their buckets.
+    Locks,
+}
+
+impl<H> State<H> {
+    pub(super) fn commit<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &P,
+        prepare: &mut dyn FnMut() -> Result<(), Refused>,
+    ) -> End<P::Objects> {
+        if self.is_stale {
+            return Err(Fault::Stale);
+        }
+        self.change_what_was_made(base)?;
+        // Others are prepared once, before the first look that may decide.
+        let mut are_prepared = false;
+        let mut once = || {
+            if !are_prepared {
+                prepare().map_err(|Refused| Fault::Stale)?;
+                are_prepared = true;
+            }
+            Ok(())
+        };
+        // Who is always come between has the locks of all names that it has seen.
+        if self.change(base, Hold::Versions, &mut once)? == Seen::Again {
+            // Pages that were taken for its writes are used up.
+            if !self.reserved.is_empty() || self.change(base, Hold::Locks, &mut once)? == Seen::Again {
+                return Err(Fault::Stale);
+            }
+        }
+        let base = base.objects();
+        if let Some(directory) = self.layer.working_directory {
+            let directory = base.held(&self.objects[&directory].handle);
+            base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps others from all offsets that were seen; before everything else that the commit locks.
+    pub(super) fn lock_offsets<'v, P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &'v P,
+    ) -> Result<P::OffsetLocks<'v>, Fault<FaultIn<P>>> {
+        if self.is_stale {
+            return Err(Fault::Stale);
+        }
+        let mut asked = self.log.iter().filter_map(|(question, _)| match question.about {
+            About::Data(AboutData::Offset(number)) => Some(number),
+            _ => None,
+        });
+        base.lock_offsets(&mut asked).map_err(|Failed(fault)| Fault::Base(fault))
+    }
+
+    /// The names that have changed.
+    fn changed_names(&self) -> impl Iterator<Item = ((InodeNumber, &Name), Becomes)> {
+        let changed = self.layer.names().filter(|(_, _, own)| own.before != own.leads_to);
+        changed.map(|(directory, name, own)| {
+            ((directory, name), Becomes::Other { before: own.before, after: own.leads_to })
+        })
+    }
+
+    /// Adds the names that were seen, so that they stay as they are until the decision.
+    fn with_seen_names<'s>(&'s self, changed: Wanted<'s>) -> Wanted<'s> {
+        let mut wanted: BTreeMap<_, _> = changed.into_iter().collect();
+        for (question, kept) in self.log.iter() {
+            let Some(name) = question.about.name() else { continue };
+            let becomes = match &kept.reply {
+                Reply::Node(leads_to) => Becomes::Same(*leads_to),
+                Reply::Truth(true) | Reply::Existence(Existence::Plain | Existence::MaybeSymlink) => Becomes::Something,
+                _ => Becomes::Same(None),
+            };
+            let known = wanted.entry((question.subject, name)).or_insert(becomes);
+            if matches!(known, Becomes::Something) {
+                *known = becomes;
+            }
+        }
+        wanted.into_iter().collect()
+    }
+
+    /// Changes names and attributes at one moment at which all answers are so; or changes nothing, if there may have been
+    /// none ([`Seen::Again`]).
+    fn change<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        whole: &P,
+        hold: Hold,
+        prepare: &mut dyn FnMut() -> End<P::Objects>,
+    ) -> Result<Seen, Fault<FaultIn<P>>> {
+        let base = whole.objects();
+        let mut wanted: Wanted<'_> = self.changed_names().collect();
+        if self.sharing == Sharing::Shared && hold == Hold::Locks {
+            wanted = self.with_seen_names(wanted);
+        }
+        let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
+        let files: Vec<_> = self.changed_files().collect();
+        if wanted.is_empty() && attributes.is_empty() && files.is_empty() {
+            prepare()?;
+            // Versions are those of the look before.
+            for _ in 0..REVOCATIONS {
+                if self.check(base, whole, Names::All)? == Seen::AllTheTime {
+                    return Ok(Seen::AllTheTime);
+                }
+            }
+            return Ok(Seen::Again);
+        }
+        let keys: Vec<_> = wanted.iter().map(|((_, name), _)| key(base, name)).collect();
+        let node = |number: InodeNumber| base.held(&self.objects[&number].handle);
+        let mut changes = Vec::new();
+        for (&((directory, _), becomes), key) in wanted.iter().zip(&keys) {
+            let directory = node(directory);
+            let (before, after) = match becomes {
+                Becomes::Other { before, after } => (before.map(node), after.map(node)),
+                Becomes::Same(leads_to) => (leads_to.map(node), leads_to.map(node)),
+                Becomes::Something => {
+                    let found = base.look_up(directory, key).map_err(|Failed(fault)| Fault::Base(fault))?;
+                    let node = base.node(&found.ok_or(Fault::Stale)?);
+                    (Some(node), Some(node))
+                }
+            };
+            changes.push(NameChange { directory, key, before, after });
+        }
+        let attributes =
+            attributes.into_iter().map(|(number, changes)| AttributeChanges { node: node(number), changes });
+        let attributes: Vec<_> = attributes.collect();
+        let mut room: Vec<_> = changes.iter().map(|_| Default::default()).collect();
+        let mut attribute_room: Vec<_> = attributes.iter().map(|_| Default::default()).collect();
+        let writes: Vec<Vec<_>> = files.iter().map(|(_, data)| by_pages(data).collect()).collect();
+        let files = files.iter().zip(&writes).map(|((number, data), writes)| FileChanges {
+            file: node(*number),
+            cut_to: data.cut_to,
+            writes,
+            size_bytes: data.exact_size(),
+        });
+        let files: Vec<_> = files.collect();
+        let mut file_room: Vec<_> = files.iter().map(|_| Default::default()).collect();
+        let mut page_room: Vec<_> = writes.iter().flatten().map(|_| Default::default()).collect();
+        let reserved = ReservedPages::new(&self.reserved);
+        let mut prepared = base.prepare(&changes, &mut room).map_err(refused)?;
+        let outcome = base
+            .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
+            .and_then(|()| whole.prepare_data(&mut prepared, &files, &reserved, (&mut file_room, &mut page_room)))
+            .map_err(refused)
+            .and_then(|()| prepare())
+            .and_then(|()| self.decide(whole, &mut prepared));
+        let happens = matches!(outcome, Ok(Seen::AllTheTime));
+        let decision = if happens { Decision::Commit } else { Decision::Abort };
+        let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));
+        let seen = outcome?;
+        finished.map(|()| seen)
+    }
+
+    /// Asks everything again and decides, until nobody comes in between.
+    fn decide<'v, P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        whole: &'v P,
+        prepared: &mut PreparedIn<'_, 'v, P>,
+    ) -> Result<Seen, Fault<FaultIn<P>>> {
+        let base = whole.objects();
+        let mut looks_again = 0;
+        for round in 0.. {
+            let stance = if round < REVOCATIONS { Stance::Yields } else { Stance::Insists };
+            let is_late = planted("transact: checked after the changes");
+            if !planted("transact: changes are not open while all is asked for") {
+                let looks = base.open(prepared, Urgency { precedence: self.precedence, stance });
+                if !is_late && self.check(&looks, whole, Names::Unchanged)? == Seen::Again {
+                    looks_again += 1;
+                    if looks_again == REVOCATIONS {
+                        break;
+                    }
+                    continue;
+                }
+            } else {
+                self.check(base, whole, Names::All)?;
+            }
+            if base.decide(prepared).map_err(|Failed(fault)| Fault::Base(fault))? {
+                return Ok(Seen::AllTheTime);
+            }
+        }
+        Ok(Seen::Again)
+    }
+
+    /// Attributes that have changed of objects of an origin.
+    fn changed_attributes(&self, origin: Origin) -> impl Iterator<Item = (InodeNumber, &[AttributeChange])> {
+        let of_origin = move |number: &InodeNumber| self.objects[number].origin == origin;
+        let objects = self.layer.objects().filter(move |(number, own)| of_origin(number) && !own.attributes.is_empty());
+        objects.map(|(number, own)| (number, &own.attributes[..]))
+    }
+
+    /// Files of the base whose data have changed.
+    pub(crate) fn changed_files(&self) -> impl Iterator<Item = (InodeNumber, &OwnData)> {
+        let objects = self.layer.objects().filter(|(number, own)| !self.is_made(*number) && own.data.is_changed());
+        objects.map(|(number, own)| (number, &own.data))
+    }
+
+    /// Lets files that nobody else knows have the bytes that the layer says, where they have others since a part was undone.
+    fn write_again<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
+        for number in &self.undone {
+            let file = base.objects().held(&self.objects[number].handle);
+            base.write_made(file, FileChange::Resize(0)).map_err(refused)?;
+            let Some(own) = self.layer.object(*number) else { continue };
+            for (offset, bytes) in own.data.writes() {
+                if base.write_made(file, FileChange::Write(offset, bytes)).map_err(refused)? < bytes.len() {
+                    return Err(Fault::NoSpace);
+                }
+            }
+            base.write_made(file, FileChange::Resize(own.data.least_size())).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Gives objects that nobody else knows the attributes that the transaction has given them.
+    fn change_what_was_made<P: Base<Objects: NameChanges<Handle = H>>>(&self, whole: &P) -> End<P::Objects> {
+        self.write_again(whole)?;
+        let base = whole.objects();
+        for (number, changes) in self.changed_attributes(Origin::Made) {
+            let node = base.held(&self.objects[&number].handle);
+            for change in changes {
+                match *change {
+                    AttributeChange::Permissions(change) => base.change_permissions(node, change),
+                    AttributeChange::Times(right, times) => base.set_times(node, right, times),
+                }
+                .map_err(|_| Fault::Stale)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was written, in parts that cross no border of a page.
+fn by_pages(data: &OwnData) -> impl Iterator<Item = WriteChange<'_>> {
+    data.writes().flat_map(|(mut offset, mut bytes)| {
+        core::iter::from_fn(move || {
+            let length = bytes.len().min((PAGE_BYTES - offset % PAGE_BYTES) as usize);
+            let (first, rest) = bytes.split_at(length);
+            let write = WriteChange { offset, bytes: first };
+            (offset, bytes) = (offset + length as u64, rest);
+            (length > 0).then_some(write)
+        })
+    })
+}
+
+/// Why nothing can be prepared.
+fn refused<F>(refusal: OperationError<F>) -> Fault<F> {
+    match refusal {
+        OperationError::NoSpace => Fault::NoSpace,
+        OperationError::Fault(fault) => Fault::Base(fault),
+        OperationError::Exists | OperationError::Changed | OperationError::Dead | OperationError::NotEmpty => {
+            Fault::Stale
+        }
+    }
+}
+
+/// What is to become of names.
+type Wanted<'s> = Vec<((InodeNumber, &'s Name), Becomes)>;
+
+/// What is to become of a name.
+#[derive(Clone, Copy, Debug)]
+enum Becomes {
+    Other {
+        before: Option<InodeNumber>,
+        after: Option<InodeNumber>,
+    },
+    /// It is locked.
+    Same(Option<InodeNumber>),
+    /// It is locked, whatever it leads to.
+    Something,
+}
