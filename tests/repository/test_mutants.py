@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -183,6 +185,40 @@ def test_mutants_are_tried_once_and_no_mutant_stops_the_others(tmp_path: Path) -
     assert outcomes[f"limit.py:2: 1 -> 2{line}"] == "killed"
     assert sum(line.startswith("small ") for line in ended.stdout.splitlines()) == 6, "nothing is tried twice"
     assert not list((tmp_path / "kept").glob("small-*")), "no copy is left"
+
+
+@pytest.mark.parametrize(
+    ("does", "outcome"),
+    [
+        ("sleep 60 & while :; do :; done", "timeout"),
+        (f"exec {sys.executable} -c 'bytearray(1 << 40)'", "killed"),
+        ("kill -9 $$", "killed"),
+        ("exit 0", "survived"),
+    ],
+)
+def test_a_crates_test_that_a_mutant_lets_hang_or_eat_memory_is_ended(
+    does: str, outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutants_rust, "GRACE_SECONDS", 0.5)
+    test = mutants_rust.Test("does", ("sh", "-c", f"echo $$ > {tmp_path}/group; {does}"), tmp_path)
+    result = mutants_rust._outcome("a mutant", mutants_rust.BUILDS[0], 1, [test])
+    assert (result.outcome, result.by) == (outcome, "" if outcome == "survived" else "debug: does")
+    group = (tmp_path / "group").read_text().strip()
+    ends = time.monotonic() + 30
+    while living := _living(group):
+        assert time.monotonic() < ends, f"left behind: {living}"
+
+
+def _living(group: str) -> list[str]:
+    """The processes of a group that have not ended."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = file.read_text().rpartition(")")
+            state, _, group_of_it = rest.split()[:3]
+            if group_of_it == group and state != "Z":
+                found.append(name)
+    return found
 
 
 @pytest.mark.parametrize(
