@@ -97,6 +97,23 @@ fn what_is_locked_is_not_settled_and_not_locked_again() {
 }
 
 #[test]
+fn a_range_that_memory_does_not_suffice_for_frees_no_others_locks() {
+    with_array(|arena, epochs, array| {
+        let (core, other) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let (guard, of_other) = (epochs.pin(&core), epochs.pin(&other));
+        array.lock_slot(&guard, 1000, &Spin).unwrap().change(|| Some(9));
+        let held = array.lock_slot(&guard, 1000, &Spin).unwrap();
+        other.fail_allocations_after(Some(0));
+        assert!(array.lock(&of_other, 5..1001, &Spin).is_err(), "the slots from 5 on would have to be made");
+        assert_eq!(array.try_settled(&of_other, 1000), Err(core.index()));
+        assert!(array.try_lock_slot(&of_other, 1000).is_none());
+        drop(held);
+        other.fail_allocations_after(None);
+        drop(array.lock(&of_other, 5..1001, &Spin).unwrap());
+    });
+}
+
+#[test]
 fn a_dead_holders_locks_are_cleared() {
     with_array(|arena, epochs, array| {
         let core = arena.claim(0, owner()).unwrap();
