@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from commutant.campaign.verdict import Judge, Outcome, skipped
 from commutant.targets.base import Job, WindowRecord
@@ -193,3 +194,15 @@ def test_a_verdict_stays_as_it_was_given():
     with pytest.raises(FrozenInstanceError):
         verdict.windows = 3
     assert not hasattr(verdict, "__dict__"), "there is one for each of many thousand tests"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_findings_that_nothing_tells_apart_the_one_under_no_lock_is_kept(turned):
+    outer = FINDINGS["a"]
+    inner = structs.replace(outer, under="struct inode.i_rwsem", line_address=outer.line_address + 64)
+    assert inner.identity == outer.identity
+    judge = Judge(make_test(), repeats=1)
+    for order_index in judge.due:
+        findings = (outer, inner) if turned else (inner, outer)
+        judge.add(WindowRecord(Job(judge.test, order_index), findings))
+    assert judge.verdict is not None and judge.verdict.findings == (outer,)

@@ -269,4 +269,13 @@ mod tests {
             assert_eq!(error.to_string().lines().count(), 1);
         }
     }
+
+    #[test]
+    fn a_text_of_the_largest_size_is_read() {
+        let start = format!("{FIRST_LINE}\n[objects]\n");
+        let largest = format!("{start}{}\n", "x".repeat(MAX_LAYOUT_BYTES - start.len() - 1));
+        assert!(Layout::parse(&largest).is_ok());
+        let problem = Layout::parse(&format!("{largest}x")).expect_err("one byte more").problem;
+        assert!(problem.starts_with("expected at most"), "{problem}");
+    }
 }

@@ -193,6 +193,8 @@ mod tests {
     const TAKES: u64 = 1;
     const RELEASES: u64 = 2;
     const READS: u64 = 3;
+    const SPINS: u64 = 4;
+    const STOPS: u64 = 5;
 
     fn access(core: u8, instruction: u64, offset: u8) -> Access {
         Access { instruction, stack: 0, core, offset, size_bytes: 8, kind: AccessKind::Write }
@@ -218,6 +220,8 @@ mod tests {
             TAKES => Some(Step::Take(Family::Mutex)),
             RELEASES => Some(Step::Release(Family::Mutex)),
             READS => Some(Step::TakeShared(Family::Mutex)),
+            SPINS => Some(Step::Take(Family::Spin)),
+            STOPS => Some(Step::Release(Family::Spin)),
             _ => None,
         }
     }
@@ -247,6 +251,53 @@ mod tests {
         assert!(held(TAKES, false));
         assert!(held(READS, false), "a writer keeps a reader out");
         assert!(!held(TAKES, true), "it was touched again behind the release");
+    }
+
+    /// Core, family, start, end and whether it is shared, of each section.
+    fn told(accesses: &[(Access, u32, u32)]) -> Vec<(u8, Family, u32, u32, bool)> {
+        let found = sections(&window(vec![line(accesses)]), steps);
+        found.iter().map(|one| (one.core, one.family, one.start, one.end, one.shared)).collect()
+    }
+
+    #[test]
+    fn each_core_and_each_family_has_sections_of_its_own() {
+        let made = |core, instruction, at| (access(core, instruction, 16), at, at);
+        let (mutex, spin) = (Family::Mutex, Family::Spin);
+        // One core's release lies behind the window.
+        let open = [made(0, TAKES, 10), made(1, TAKES, 110), made(1, RELEASES, 120)];
+        assert_eq!(told(&open), [(1, mutex, 110, 120, false)]);
+        let nested = [made(0, TAKES, 10), made(0, SPINS, 12), made(0, STOPS, 14), made(0, RELEASES, 20)];
+        assert_eq!(told(&nested), [(0, mutex, 10, 20, false), (0, spin, 12, 14, false)]);
+        // An instruction that was executed twice took the lock at either time, and one that takes it again does not.
+        let twice = [(access(0, READS, 16), 10, 30), (access(0, RELEASES, 16), 20, 40), made(0, TAKES, 32)];
+        assert_eq!(told(&twice), [(0, mutex, 10, 20, true), (0, mutex, 30, 40, true)]);
+        let only_looks = (Access { kind: AccessKind::Read, ..access(0, TAKES, 16) }, 5, 5);
+        assert_eq!(told(&[only_looks, made(0, RELEASES, 20), made(0, STOPS, 22)]), []);
+    }
+
+    #[test]
+    fn two_locks_or_two_readers_keep_nobody_out() {
+        let held = |locks: [(u8, u64); 2]| {
+            let sides = [(0, 0), (1, 100)];
+            let made: Vec<_> = sides
+                .iter()
+                .zip(locks)
+                .flat_map(|(&(core, at), (offset, takes))| {
+                    let release = if takes == SPINS { STOPS } else { RELEASES };
+                    [(access(core, takes, offset), at + 10, at + 10), (access(core, release, offset), at + 20, at + 20)]
+                })
+                .collect();
+            let data = line(&[(access(0, 9, 0), 12, 13), (access(1, 9, 0), 112, 113)]);
+            let window = window(vec![line(&made), data]);
+            let conflict = Conflict { sharing: Sharing::True, place: 0, other_place: 0, first: 0, second: 1 };
+            let sections = sections(&window, steps);
+            assert_eq!(sections.len(), 2);
+            held_by_both(&sections, &window.lines, [1, 1], &conflict).is_some()
+        };
+        assert!(held([(16, TAKES), (16, TAKES)]));
+        assert!(!held([(16, TAKES), (32, TAKES)]), "another lock of the line");
+        assert!(!held([(16, READS), (16, READS)]));
+        assert!(held([(16, READS), (16, TAKES)]));
     }
 
     #[test]

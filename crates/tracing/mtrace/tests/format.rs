@@ -3,11 +3,13 @@
 use std::io::{Read, Write};
 
 use mtrace::decode::{TraceDecoder, TraceError};
-use mtrace::encode;
-use mtrace::record::{Access, AccessKind, Event, Header, Mode, Moments, SharedLine, StackNode, Window};
+use mtrace::encode::{self, WindowSummary, WindowWriter};
+use mtrace::record::{Access, AccessKind, Event, Header, MAX_BODY_BYTES, Mode, Moments, SharedLine, StackNode, Window};
+use mtrace::rules::RULE_COUNT;
 use proptest::prelude::*;
 
 const CAPTURE_BYTES: usize = 12;
+const ACCESS_BYTES: usize = 24;
 
 /// What a test writes.
 #[derive(Debug, Clone)]
@@ -325,4 +327,43 @@ fn bytes_are_as_documented() {
     ]
     .concat();
     assert_eq!(bytes, [header, record(1, &nodes), record(2, &window)].concat());
+}
+
+fn empty_window(lines: Vec<SharedLine>) -> Window {
+    Window { sequence: 0, lost_accesses: 0, counted_accesses: vec![0; 2], ignored_lines: Default::default(), lines }
+}
+
+#[test]
+fn a_line_without_captures_and_accesses_is_read_back() {
+    let line = |address| SharedLine { address, physical: None, captures: vec![], accesses: vec![], moments: vec![] };
+    let window = empty_window(vec![line(64), line(128)]);
+    let events = read_all(&bytes_of(&[Written::Window(window.clone())])[..]).expect("a correct trace");
+    assert!(matches!(&events[0], Event::Window(read) if *read == window), "{events:?}");
+}
+
+/// More nodes than a record takes.
+#[test]
+fn nodes_of_several_records_are_numbered_on() {
+    let nodes: Vec<StackNode> =
+        (0..70_000).map(|number| StackNode { parent: number / 2, site: u64::from(number) }).collect();
+    let bytes = bytes_of(&[Written::Nodes(nodes[..3].to_vec()), Written::Nodes(nodes)]);
+    let mut decoder = TraceDecoder::new(&bytes[..]).expect("a header");
+    while decoder.next_event().expect("a correct trace").is_some() {}
+    assert_eq!(decoder.stack(69_999 + 4).next(), Some(69_999), "the innermost call of the last node");
+}
+
+#[test]
+fn room_is_what_a_record_takes_whatever_lies_before_it() {
+    let most = |before: usize| {
+        let mut buffer = vec![0; before];
+        let summary =
+            WindowSummary { sequence: 0, lost_accesses: 0, counted_accesses: &[], ignored_lines: &[0; RULE_COUNT] };
+        let writer = WindowWriter::begin(&mut buffer, &summary);
+        let most = (0..1_000_000).rev().find(|&count| writer.has_room(0, count)).expect("room for one");
+        assert!(writer.has_room(10, most - 1) && !writer.has_room(ACCESS_BYTES, most));
+        most
+    };
+    let all = (MAX_BODY_BYTES / ACCESS_BYTES - 4..MAX_BODY_BYTES / ACCESS_BYTES).contains(&most(0));
+    assert!(all, "nearly the whole record is for accesses: {}", most(0));
+    assert_eq!([most(1), most(10_000), most(1 << 20)], [most(0); 3]);
 }
