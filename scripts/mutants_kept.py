@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from steps import ROOT, StepFailed, content_hash
+from steps import ROOT, StepFailed, content_hash, run
 
 KEPT = ROOT / "target" / "mutants"
 """Results, one line a mutant, and what is built to try them."""
@@ -146,6 +146,7 @@ def keep_score(area: str, goal: int, seed: int, of_area: Score) -> None:
     KEPT.mkdir(parents=True, exist_ok=True)
     known = json.loads(file.read_text()) if file.exists() else {}
     known[area] = {
+        "commit": run(["git", "rev-parse", "--short=7", "HEAD"]).strip(),
         "goal": goal,
         "seed": seed,
         **asdict(of_area),
@@ -156,12 +157,17 @@ def keep_score(area: str, goal: int, seed: int, of_area: Score) -> None:
 
 
 def write_page(order: Sequence[str]) -> None:
-    """Writes the table of all scores that are kept into the page, in the order of the areas."""
+    """Writes the table of all scores into the page, in the order of the areas.
+
+    The row of an area that was not measured here stays as it is there.
+    """
     known = json.loads((KEPT / "scores.json").read_text())
-    rows = "".join(_row(area, known[area]) for area in order if area in known)
-    table = f"| area | mutants | tried | noticed | goal | make no difference | survivors |\n|{' --- |' * 7}\n{rows}"
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
+    old, _, after = rest.partition(END)
+    there = {row.split(" ")[1]: row for row in old.splitlines(keepends=True)[2:]}
+    rows = "".join(_row(area, known[area]) if area in known else there.get(area, "") for area in order)
+    heads = ("area", "commit", "mutants", "tried", "noticed", "goal", "make no difference", "survivors")
+    table = f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}\n{rows}"
     PAGE.write_text(f"{before}{BEGIN}{table}{END}{after}", encoding="utf-8")
 
 
@@ -172,7 +178,7 @@ def _row(area: str, entry: dict[str, object]) -> str:
     by_time = f", {entry['timed_out']} by their limit of time" if entry["timed_out"] else ""
     noticed = f"{entry['percent']:.1f} %{by_time}"
     return (
-        f"| {area} | {entry['every']} | {entry['counted']} | {noticed} | {entry['goal']} % "
+        f"| {area} | {entry['commit']} | {entry['every']} | {entry['counted']} | {noticed} | {entry['goal']} % "
         f"| {entry['equivalent']} | {shown} |\n"
     )
 

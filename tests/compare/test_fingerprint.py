@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.fingerprint import fingerprint, stable_function
+from commutant.mtrace.fingerprint import Fingerprint, fingerprint, stable_function
 from tests.campaign.fakes import make_finding
 
 CALLS = ("link", "rename")
@@ -109,3 +110,9 @@ def test_a_fingerprint_is_a_value_that_can_be_sorted_and_kept_in_sets():
     with pytest.raises(FrozenInstanceError):
         one.variable = "another"
     assert not hasattr(one, "__dict__")
+
+
+def test_the_digest_is_of_ascii_alone():
+    mark = Fingerprint(("stat",), "größe", ("f", "g"))
+    text = r'[["stat"],"gr\u00f6\u00dfe",["f","g"]]'
+    assert mark.digest == hashlib.sha256(text.encode()).hexdigest()[:16]

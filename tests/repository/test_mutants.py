@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -70,7 +71,8 @@ def test_an_equivalent_mutant_needs_a_reason(tmp_path: Path, monkeypatch: pytest
 
 def test_scores_go_into_the_page_in_the_order_of_the_areas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{mutants_kept.BEGIN}old\n{mutants_kept.END}after\n")
+    there = "| old | row |\n| --- | --- |\n| campaign | of another machine, 50.0 % |\n| wire | replaced, 0.0 % |\n"
+    page.write_text(f"before\n{mutants_kept.BEGIN}{there}{mutants_kept.END}after\n")
     monkeypatch.setattr(mutants_kept, "KEPT", tmp_path)
     monkeypatch.setattr(mutants_kept, "PAGE", page)
     score = mutants_kept.Score(
@@ -81,9 +83,12 @@ def test_scores_go_into_the_page_in_the_order_of_the_areas(tmp_path: Path, monke
     assert list(json.loads((tmp_path / "scores.json").read_text())) == ["wire", "verdict"]
     mutants_kept.write_page(["verdict", "campaign", "wire"])
     lines = page.read_text().splitlines()
-    assert (lines[0], lines[-1], "old" in lines) == ("before", "after", False)
-    assert [line.split(" ")[1] for line in lines if line.startswith("| ") and "%" in line] == ["verdict", "wire"]
-    assert r"| 9 | 4 | 75.0 % | 90 % | 0 | `a.rs: a \|\| b` |" in page.read_text()
+    assert (lines[0], lines[-1]) == ("before", "after")
+    rows = [line for line in lines if line.startswith("| ") and "%" in line]
+    assert [row.split(" ")[1] for row in rows] == ["verdict", "campaign", "wire"]
+    assert rows[1] == "| campaign | of another machine, 50.0 % |", "what was not measured here stays"
+    assert rows[2].endswith(r"| 9 | 4 | 75.0 % | 90 % | 0 | `a.rs: a \|\| b` |")
+    assert re.fullmatch("[0-9a-f]{7,}", rows[2].split(" ")[3]), "the commit"
 
 
 RUST = b"""pub fn f(a: u64, b: u64) -> bool {

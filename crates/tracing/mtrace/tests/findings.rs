@@ -49,7 +49,8 @@ fn analyze(bytes: &[u8]) -> Result<(Batches, Vec<(Finding, LineExample)>), Analy
         }
     }
     let store = analyzer.findings();
-    assert_eq!(store.is_empty(), store.len() == 0);
+    let count = store.len();
+    assert_eq!(store.is_empty(), count == 0);
     let findings = (0..store.len() as u32).map(|number| store.get(number).expect("a known number").clone());
     Ok((batches, findings.collect()))
 }
