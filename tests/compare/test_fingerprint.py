@@ -92,6 +92,7 @@ def test_names_of_functions(name, stable):
         ("__key.12", "", "__key.7", ""),
         ("struct inode", "i_rdev | i_size", "struct inode", "i_size | i_rdev"),
         ("counters.llvm.99", "+0x8", "counters.llvm.3", "+0x8"),
+        ("counters.llvm.99", "", "counters", ""),
         ("struct a.x | struct b.y", "", "struct b.y | struct a.x", ""),
         ("0xffff888003a1c040", "", "0xffff888003a1c080", ""),
     ],
