@@ -132,6 +132,18 @@ def test_switches_are_woven_into_one_text() -> None:
     assert woven.culprits(first + 1, first + 2) == {6} and woven.culprits(last + 8, last + 9) == {5, 6}
 
 
+def test_what_stands_in_tests_is_no_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lib.rs").write_text("const A: i64 = -1;\n\n#[cfg(test)]\nmod tests {\n    const B: i64 = -1;\n}\n")
+    monkeypatch.setattr(mutants_rust, "ROOT", tmp_path)
+    found = [
+        mutants_rust._can_have_switch(
+            {"file": "lib.rs", "function": None, "genre": "UnaryOperator", "span": {"start": {"line": line}}}
+        )
+        for line in (1, 5)
+    ]
+    assert found == [True, False], "its constants cannot be built with a switch, and only `cargo test` builds them"
+
+
 SMALL = """
 import json, sys
 from pathlib import Path

@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 
 use mtrace::decode::{TraceDecoder, TraceError};
 use mtrace::encode::{self, WindowSummary, WindowWriter};
-use mtrace::record::{Access, AccessKind, Event, Header, MAX_BODY_BYTES, Mode, Moments, SharedLine, StackNode, Window};
+use mtrace::record::{
+    Access, AccessKind, Event, Header, MAX_BODY_BYTES, MAX_CORES, Mode, Moments, SharedLine, StackNode, Window,
+};
 use mtrace::rules::RULE_COUNT;
 use proptest::prelude::*;
 
@@ -334,9 +336,9 @@ fn empty_window(lines: Vec<SharedLine>) -> Window {
 }
 
 #[test]
-fn a_line_without_captures_and_accesses_is_read_back() {
+fn lines_without_accesses_and_as_many_cores_as_there_may_be_are_read_back() {
     let line = |address| SharedLine { address, physical: None, captures: vec![], accesses: vec![], moments: vec![] };
-    let window = empty_window(vec![line(64), line(128)]);
+    let window = Window { counted_accesses: vec![7; MAX_CORES], ..empty_window(vec![line(64), line(128)]) };
     let events = read_all(&bytes_of(&[Written::Window(window.clone())])[..]).expect("a correct trace");
     assert!(matches!(&events[0], Event::Window(read) if *read == window), "{events:?}");
 }
