@@ -216,7 +216,9 @@ def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
     ("changes", "expected"),
     [
         ({"target_description": {"kernel": "other"}}, "the run was started with kernel 'other', this is 'none'"),
-        ({"tests_sha256": "00"}, "these are not the tests of the run"),
+        ({"tests_sha256": "00"}, "run.json is damaged: what it says of its tests"),
+        ({"tests_sha256": "00", "origin_sha256": ""}, "these are not the tests of the run"),
+        ({"level": "path"}, "run.json is damaged: what it says of its tests"),
         ({"tests_sha256": 0}, "damaged (Expected `str`, got `int` - at `$.tests_sha256`)"),
         (
             {"generated": {"interface": "names", "calls": None, "size": 0}},
@@ -226,7 +228,14 @@ def test_tests_out_of_a_file_are_looked_for_beside_run_json(commutant, folder):
             {"generated": {"interface": "names", "calls": [7], "size": 2}},
             "damaged (Expected `str`, got `int` - at `$.generated.calls[0]`)",
         ),
-        ({"generated": {"interface": "nope", "calls": None, "size": 2}}, "unknown interface 'nope'"),
+        (
+            {"generated": {"interface": "nope", "calls": None, "size": 2}, "origin_sha256": ""},
+            "unknown interface 'nope'",
+        ),
+        (
+            {"generated": {"interface": "names", "calls": None, "size": 4}},
+            "run.json is damaged: what it says of its tests",
+        ),
         ({"generated": None}, "these are not the tests of the run"),
         ({"target": "nope"}, "unknown target 'nope'"),
         ({"schema_version": 9}, "expected schema_version 1, got 9"),

@@ -40,3 +40,20 @@ def test_each_instruction_is_seen_as_the_table_says(tmp_path: Path) -> None:
         touched = [touched for finding in record.findings for touched in finding.touched]
         seen.append(seen_by(0, record.findings, touched, one))
     assert seen == list(TABLE)
+
+
+def test_asking_for_a_null_end_in_advance_is_no_access(tmp_path: Path) -> None:
+    """Nothing is mapped there, so a processor does nothing; the same of a line that is there is found on both cores."""
+    head = "(void *o, const commutant_value *a, commutant_result *r) { (void)o; (void)a; commutant_number(r, 0);"
+    code = ["static struct line { char bytes[64]; } __attribute__((aligned(64))) line;"]
+    addresses = {"null": "0", "behind_null": "0xfff8", "there": "&line"}
+    for name, address in addresses.items():
+        code.append(f'static void {name}{head} __asm__ volatile("prefetchw (%0)" :: "r"({address}) : "memory"); }}')
+    calls = "".join(f'{{"{name}()", {name}}}, ' for name in addresses)
+    with session(adapter(tmp_path, calls, "\n".join(code))) as running:
+        records = list(running.run([Job(pair(name), 0) for name in addresses]))
+    assert [(record.wrong, record.crashed) for record in records] == [(None, None)] * len(addresses)
+    lines = [{finding.object for finding in record.findings} for record in records]
+    assert lines == [set(), set(), {"line"}]
+    (found,) = records[-1].findings
+    assert found.first.prefetch and found.second.prefetch

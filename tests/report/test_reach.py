@@ -26,6 +26,17 @@ def _summary(interface: str, target: str, calls: int) -> dict[str, object]:
     [
         ("names", "scalefs", 2, ["64th call", "names beyond 200 bytes", "seed did not choose", "sets of more than 2"]),
         ("posix18", "scalefs:warm=64,cores=9", 3, ["names beyond", "seed did not choose", "sets of more than 3 calls"]),
+        (
+            "names",
+            "scalefs:warm=64,depth=3",
+            2,
+            [
+                "names beyond 200 bytes, several users (scalefs:names=long,users=2)",
+                "seed did not choose",
+                "sets of more than 2",
+            ],
+        ),
+        ("names", "scalefs:warm=64,names=long,depth=3,users=2", 2, ["seed did not choose", "sets of more than 2"]),
         ("names", "linux:fs=ext4", 2, ["puts off", "names beyond", "--size 3 --sample N"]),
         ("map", "library:path=a.so", 2, ["sets of more than 2 calls"]),
     ],

@@ -20,6 +20,7 @@ HISTORIES = 6_000
 STRUCTURES_HISTORIES = 200_000
 """Of each structure; a round of chosen schedules takes a tenth of a millisecond to one and a half."""
 NOT_COMMUTING_PER_PART = 100_000
+RIGHTS_PARTS = 10
 ADYA_RUNS = 2_000
 STRUCTURES = sorted(
     {path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs")} - {"history", "scalefs"}
@@ -45,8 +46,10 @@ def test_random_calls_against_tmpfs(part: int) -> None:
     run_test("scalefs", "tmpfs", {"SCALEFS_FUZZ_CALLS": str(CALLS_PER_PART), "SCALEFS_FUZZ_SEED": str(seed)})
 
 
-def test_all_rights_are_those_of_tmpfs() -> None:
-    run_test("scalefs", "tmpfs", {"RIGHTS": "all"})
+@pytest.mark.parametrize("part", range(1, RIGHTS_PARTS + 1))
+def test_all_rights_are_those_of_tmpfs(part: int) -> None:
+    """In parts, since a test program has a limit of time (scripts/limited.py)."""
+    run_test("scalefs", "tmpfs", {"RIGHTS": f"{part}/{RIGHTS_PARTS}"}, "rights")
 
 
 def test_planted_faults_of_calls_are_found(tmp_path_factory: pytest.TempPathFactory) -> None:

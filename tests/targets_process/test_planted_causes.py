@@ -6,8 +6,6 @@ what the report foretold of the first must be what is left.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from commutant.runs.content import judged_tests
 from commutant.support import artifacts
 from commutant.targets.registry import load_target
 from commutant.testgen import generate
-from tests.repository.tree import ROOT
+from tests.targets_process import planted_runner
 
 LOCK, COUNTER, PAIR = 1, 2, 4
 ALL = LOCK | COUNTER | PAIR
@@ -37,27 +35,20 @@ VARIABLES = {
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runner() -> Path:
     """A runner whose ScaleFS can share without need."""
-    folder = ROOT / "target" / "planted"
-    crate = ROOT / "crates" / "file-system" / "scalefs-runner" / "Cargo.toml"
-    command = ("cargo", "rustc", "--release", "--locked", "--offline", "--manifest-path", crate, "--bins")
-    features = ("--features", "planted-causes", "--target-dir", folder)
-    flags = ("--", "-C", "target-feature=+crt-static", "-C", "relocation-model=static")
-    subprocess.run((*command, *features, *flags), check=True)
-    return folder / "release" / "commutant-scalefs-runner"
+    return planted_runner.build()
 
 
 def _creates(planted: int, directory: Path) -> dict[str, JudgedTest]:
     """The conflicting tests of two calls of which each makes a name."""
     corpus = generate(load_interface("names"), ("open",), 2, level="conflict", jobs=1)
-    os.environ["COMMUTANT_PLANTED_CAUSES"] = str(planted)
-    try:
-        with Check.new(corpus, load_target("scalefs"), jobs=1, directory=directory) as check:
-            check.start(lambda _doing: None)
-            tests = {judged.test.id: judged for judged in judged_tests(check.run())}
-    finally:
-        del os.environ["COMMUTANT_PLANTED_CAUSES"]
+    with (
+        planted_runner.planting(planted),
+        Check.new(corpus, load_target("scalefs"), jobs=1, directory=directory) as check,
+    ):
+        check.start(lambda _doing: None)
+        tests = {judged.test.id: judged for judged in judged_tests(check.run())}
     return {id_: judged for id_, judged in tests.items() if _planted_lines(judged)}
 
 

@@ -74,7 +74,10 @@ def has_ended(process: int) -> bool:
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("argument", ["scalefs", "scalefs:cores=16,seed=2,warm=64"])
+@pytest.mark.parametrize(
+    "argument",
+    ["scalefs", "scalefs:cores=16,seed=2,warm=64", "scalefs:names=long,depth=4,users=2"],
+)
 def test_names_has_right_results_and_conflicts_only_where_expected(argument: str) -> None:
     """Three windows for each order; a conflict counts if all have it, so hash collisions, which change, do not."""
     target = started(argument)
@@ -249,12 +252,16 @@ def test_our_own_death_takes_the_emulator_along() -> None:
     [
         (
             "scalefs:fs=tmpfs",
-            "unknown option 'fs'; expected cores=N, seed=N, warm=N, tx=both|one, neighbours=on, ignore_RULE=off",
+            "unknown option 'fs'; expected cores=N, seed=N, warm=N, tx=both|one, names=long, depth=N, users=N, "
+            "neighbours=on, ignore_RULE=off",
         ),
         ("scalefs:cores=1", "cores=1: expected a number from 2 to 255"),
         ("scalefs:cores=two", "cores=two: expected a number"),
         ("scalefs:seed=-1", "seed=-1: expected a number from 0"),
         ("scalefs:warm=1", "warm=1: expected a number from 2 to 4096"),
+        ("scalefs:names=short", "names=short: expected one of long"),
+        ("scalefs:depth=65", "depth=65: expected a number from 2 to 64"),
+        ("scalefs:users=1", "users=1: expected a number from 2 to 6"),
         (f"scalefs:seed={1 << 64}", "expected a number from 0 to 18446744073709551615"),
     ],
 )

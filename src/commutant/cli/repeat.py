@@ -73,6 +73,7 @@ def _corpus_of_run(info: RunInfo, path: Path, *, jobs: int, executor: str | None
     if made is None:
         expected = f"expected that file as {CORPUS_FILE} beside run.json"
         raise UsageError(f"the run of {path} took its tests from a file; {expected}")
+    info.require_origin(path)
     return make_corpus(
         made.interface,
         made.calls,

@@ -9,6 +9,14 @@ from commutant.report.data import read_sets
 _NAMED = ("names", "posix")
 """Interfaces of calls on names and users, of which their models have few kinds."""
 
+_SURROUNDED = ("scalefs", "plain")
+_SURROUNDINGS = {
+    "names=long": "names beyond 200 bytes",
+    "depth=4": "paths of several components",
+    "users=2": "several users",
+}
+"""What these targets' options reach, and no other target does."""
+
 
 def not_reached(summary: Mapping[str, object]) -> list[str]:
     """In a few words each, what no test of such a run can reach; in the order of `docs/notes/checks.md`.
@@ -25,7 +33,10 @@ def not_reached(summary: Mapping[str, object]) -> list[str]:
     if kind == "linux":
         found.append("work that the kernel puts off to later calls")
     if interface in _NAMED or interface.startswith("posix"):
-        found.append("names beyond 200 bytes, paths of several components, several users")
+        left = {option: what for option, what in _SURROUNDINGS.items() if option.partition("=")[0] not in keys}
+        hint = f" ({kind}:{','.join(left)})" if kind in _SURROUNDED else ""
+        if left:
+            found.append(", ".join(left.values()) + hint)
     if kind == "scalefs":
         found.append("cores that the seed did not choose (scalefs:seed=N)")
     if largest:

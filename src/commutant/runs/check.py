@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from msgspec import structs
+
 from commutant import __version__
 from commutant.campaign import DEFAULT_REPEATS, Campaign, Outcome, Verdict, ask_other_seeds, skipped
 from commutant.corpus import Corpus, PlacedCall, Step, TestCase
@@ -35,6 +37,7 @@ from commutant.runs.directory import (
     Run,
     RunInfo,
     RunWriter,
+    hash_of_origin,
     hash_of_tests,
     load_run,
     new_directory,
@@ -214,6 +217,7 @@ class Check:
             tests_sha256=hash_of_tests(corpus),
             generated=self._plan.generated,
         )
+        info = structs.replace(info, origin_sha256=hash_of_origin(info))
         path = new_directory(self._directory, default_name)
         try:
             return RunWriter.create(path, info, corpus)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -81,7 +82,8 @@ class RunInfo(Document, frozen=True, kw_only=True):
 
     `target` is the target argument, `target_description` what the target says of itself (kernel, QEMU, options),
     `started` a UTC time in ISO 8601, `command` the command line. `tests_sha256` is `hash_of_tests`, and `generated`
-    says how the tests are made again; null if they came out of a file. Runs of earlier versions have neither.
+    says how the tests are made again; null if they came out of a file. `origin_sha256` is `hash_of_origin`. Runs of
+    earlier versions have none of these.
     """
 
     kind: Literal["run"] = "run"
@@ -101,6 +103,27 @@ class RunInfo(Document, frozen=True, kw_only=True):
     machine: HostDescription
     tests_sha256: str = ""
     generated: Generated | None = None
+    origin_sha256: str = ""
+
+    def require_origin(self, path: Path) -> None:
+        """Raises UsageError if what says how the tests are made is not what it was: at once, not once they are made."""
+        if self.origin_sha256 and self.origin_sha256 != hash_of_origin(self):
+            raise UsageError(
+                f"{path} is damaged: what it says of its tests (interface, calls, size, sample, level, model, their "
+                "number and hash) is not what the run wrote"
+            )
+
+
+def hash_of_origin(info: RunInfo) -> str:
+    """The SHA-256 of all that says which tests a run has."""
+    made = info.generated and (
+        info.generated.interface,
+        info.generated.calls,
+        info.generated.size,
+        info.generated.sample,
+    )
+    origin = (info.interface, info.level, info.model, info.tests, info.tests_sha256, made)
+    return hashlib.sha256(json.dumps(origin).encode()).hexdigest()
 
 
 def safe_folder_name(text: str) -> str:

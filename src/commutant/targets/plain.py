@@ -18,17 +18,20 @@ from commutant.targets.options import Option, one_of, read_options
 from commutant.targets.process.running import RunningProgram
 from commutant.targets.process.selftest import SELF_TEST_CALLS, check_judgement
 from commutant.targets.process.session import ProcessSession
+from commutant.targets.process.surroundings import NO_SURROUNDINGS, Surroundings
+from commutant.targets.process.surroundings import OPTIONS as SURROUNDINGS
 from commutant.targets.process.transacted import TRANSACTED, Transacted, in_transactions
 from commutant.targets.runner import Signature, read_calls, signature
 
-OPTIONS: Mapping[str, Option] = {"tx": one_of(*TRANSACTED)}
+OPTIONS: Mapping[str, Option] = {"tx": one_of(*TRANSACTED), **SURROUNDINGS}
 
 _LIMITS = "the target plain runs in one thread, so its tests tell results alone: conflict-free means nothing there"
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `plain[:tx=both|one]`, not started; raises UsageError for other options."""
-    return PlainTarget(argument, **read_options(argument, options, OPTIONS))
+    """The target for `plain[:KEY=VALUE,...]`, keys as in `OPTIONS`, not started; raises UsageError for others."""
+    read = read_options(argument, options, OPTIONS)
+    return PlainTarget(argument, read.pop("tx", None), Surroundings(**read))
 
 
 class _PlainProgram(RunningProgram):
@@ -36,8 +39,9 @@ class _PlainProgram(RunningProgram):
 
     _kind = "runner of the target plain"
 
-    def __init__(self, workers: int) -> None:
-        super().__init__([str(artifacts.scalefs_runner_path()), "--plain", "--workers", str(workers)])
+    def __init__(self, workers: int, surroundings: Surroundings) -> None:
+        arguments = ("--plain", "--workers", str(workers), *surroundings.runner_arguments())
+        super().__init__([str(artifacts.scalefs_runner_path()), *arguments])
         close_at_exit(self)
 
     def windows(self, count: int, timeout_seconds: float) -> Sequence[TracedWindow]:
@@ -48,8 +52,11 @@ class _PlainProgram(RunningProgram):
 class PlainTarget:
     """`plain` in programs of one thread; see `commutant.targets.base.Target`."""
 
-    def __init__(self, argument: str, tx: Transacted | None = None) -> None:
+    def __init__(
+        self, argument: str, tx: Transacted | None = None, surroundings: Surroundings = NO_SURROUNDINGS
+    ) -> None:
         """Does nothing yet; `tx` says which calls are made in transactions."""
+        self._surroundings = surroundings
         self.argument = argument
         self._tx = tx
         self._workers = 0
@@ -77,7 +84,7 @@ class PlainTarget:
     def _new_session(self) -> ProcessSession:
         if not self._workers:
             raise RunError("the target plain has not been started")
-        session = ProcessSession(lambda: _PlainProgram(self._workers))
+        session = ProcessSession(lambda: _PlainProgram(self._workers, self._surroundings))
         self._sessions.append(session)
         return session
 
@@ -94,7 +101,7 @@ class PlainTarget:
 
     def describe(self) -> Mapping[str, object]:
         """The host, and what a run cannot tell."""
-        told = {"transactions": self._tx} if self._tx else {}
+        told = {**self._surroundings.described(), **({"transactions": self._tx} if self._tx else {})}
         return {"host": platform.platform(), "limits": _LIMITS, **told}
 
     def close(self) -> None:

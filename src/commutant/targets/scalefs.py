@@ -3,8 +3,9 @@
 Each session is one program with one instance (crate `scalefs-runner`). A test's calls run in threads, each on a core of
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests
 may use (it has one more, for set-up and observation), `seed=N` moves collisions of names in its tables and chooses the
-cores that calls run on. With `warm=N` cores do not come to a test from their maintenance: each has made 0 to N - 1
-rounds of other calls since then, one more in each window. `tx=both` makes the calls of a test in open transactions,
+cores that calls run on. With `warm=N` cores do not come to a test from their maintenance: each has made N - 1 rounds of
+other calls since then, or fewer in other orders of the test's calls. `names`, `depth` and `users` are told in
+`commutant.targets.process.surroundings`. `tx=both` makes the calls of a test in open transactions,
 `tx=one` all but one of them alone.
 """
 
@@ -18,6 +19,8 @@ from commutant.targets.base import Session, Target
 from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_counted
 from commutant.targets.options import number, one_of, read_options
 from commutant.targets.process.program import Program, load_program
+from commutant.targets.process.surroundings import OPTIONS as SURROUNDINGS
+from commutant.targets.process.surroundings import Surroundings
 from commutant.targets.process.target import ProgramTarget, other_seeds
 from commutant.targets.process.transacted import TRANSACTED, Transacted, in_transactions
 from commutant.targets.runner import Signature, read_calls
@@ -27,11 +30,12 @@ OPTIONS = {
     "seed": number(0, (1 << 64) - 1),
     "warm": number(2, 4096),
     "tx": one_of(*TRANSACTED),
+    **SURROUNDINGS,
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleFsOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleFsOptions(Surroundings):
     """What the target argument asks for."""
 
     cores: int = 2
@@ -48,7 +52,7 @@ def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `scalefs[:cores=N][,seed=N][,warm=N][,tx=both|one]`, not started; raises UsageError for others."""
+    """The target for `scalefs[:KEY=VALUE,...]`, keys as in `OPTIONS`, not started; raises UsageError for others."""
     return ScaleFsTarget(argument, parse_options(argument, options))
 
 
@@ -67,7 +71,7 @@ class ScaleFsTarget(ProgramTarget):
         options = self.options
         arguments = ("--cores", str(options.cores), "--workers", str(workers), "--seed", str(options.seed))
         warm = ("--warm", str(options.warm)) if options.warm else ()
-        return load_program(artifacts.scalefs_runner_path(), (*arguments, *warm))
+        return load_program(artifacts.scalefs_runner_path(), (*arguments, *warm, *options.runner_arguments()))
 
     def sessions(self, count: int) -> Sequence[Session]:
         """As `ProgramTarget.sessions`, with transactions if they were asked for."""
@@ -84,6 +88,7 @@ class ScaleFsTarget(ProgramTarget):
             "cores": self.options.cores,
             "hash_seed": self.options.seed,
             **({"warm": self.options.warm} if self.options.warm else {}),
+            **self.options.described(),
             **({"transactions": self.options.tx} if self.options.tx else {}),
             "hash_seeds_of_conflicts": list(other_seeds(self.options.seed)),
             **super().describe(),

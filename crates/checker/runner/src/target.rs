@@ -62,6 +62,10 @@ pub trait Target: Execution {
     /// The calls that the target knows; an index into this list names a call below.
     fn signatures(&self) -> &[Signature];
 
+    /// A window of a test begins, whose calls under test are made in this order; `test` gives a number that is the same in all
+    /// windows of the test, and another one in those of most others.
+    fn begin_window(&mut self, _order: &[u8], _test: impl FnOnce() -> u64) {}
+
     /// Makes a fresh, empty state for a window in which nothing but `calls` are made. It shares nothing with earlier
     /// windows that a caller could tell.
     ///

@@ -1,5 +1,7 @@
 //! The interpreter: runs the windows of a batch, one after the other.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use wire::WireError;
 use wire::batch::Shape;
 use wire::plan::{Call, Plan, Test};
@@ -116,6 +118,7 @@ impl<T: Target> Interpreter<T> {
     ) -> Result<(), String> {
         let agents = check_places(test, self.crew.core_count())?;
         run.bindings.clear();
+        self.target.begin_window(order, || digest(run.plan, test));
         self.target.fresh(&mut self.crew, agents, run.used(test))?;
         if T::FRESH_IS_PROMISED && !test.observe.is_empty() && self.emptiness.is_due() {
             let results = std::mem::replace(&mut run.results, ResultsWriter::start(Vec::new(), 0));
@@ -235,6 +238,17 @@ fn place_of(call: &Call<'_>) -> Place {
 /// All calls of a test.
 fn all<'a>(test: Test<'a, 'a>) -> impl Iterator<Item = &'a Call<'a>> {
     test.calls.iter().chain(test.setup).chain(test.observe)
+}
+
+/// A number that follows from what a test does, and not from the batch that it is in.
+fn digest(plan: &Plan<'_>, test: Test<'_, '_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for call in all(test) {
+        let arguments = plan.arguments(call).iter().map(Value::to_string);
+        (plan.shapes[call.shape].call.as_ref(), call.process, call.core).hash(&mut hasher);
+        arguments.for_each(|argument| argument.hash(&mut hasher));
+    }
+    hasher.finish()
 }
 
 /// Checks that all processes and cores of a test exist, each core once, and says who acts for its processes.

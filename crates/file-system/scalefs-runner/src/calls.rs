@@ -14,7 +14,8 @@ use posix_calls::memory::{Address, MappedObject};
 use crate::subject::Subject;
 use crate::values::PAGE_BYTES;
 
-const MODE: u32 = 0o644;
+/// What the mask of a process leaves of it is 0644, but where users share files.
+const MODE: u32 = 0o666;
 
 /// What `mmap` is asked for.
 #[derive(Debug, Clone, Copy)]

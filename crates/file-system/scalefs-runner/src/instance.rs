@@ -8,13 +8,12 @@ use std::ptr::{self, NonNull};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
 use runner::place::PROCESS_LIMIT;
-use scalefs::{
-    Clocked, Credentials, Direct, Ended, Errno, InProcess, OpenNode, Process, ProcessNumber, ScaleFs, ScaleFsConfig,
-};
+use scalefs::{Clocked, Direct, Ended, Errno, InProcess, OpenNode, Process, ProcessNumber, ScaleFs, ScaleFsConfig};
 use sockets::{Sockets, SocketsConfig};
 use sync::Spin;
 
 use crate::children::Children;
+use crate::options::Options;
 use crate::subject::Subject;
 
 /// Where the arena lies: the same in every run, so that findings can be compared.
@@ -77,7 +76,7 @@ pub struct Actor {
     pub file_system: &'static ScaleFs,
     /// The instance's sockets.
     pub sockets: &'static Sockets,
-    /// The processes of tests, and that of the set-up.
+    /// The processes of tests, that of the set-up, and those of users.
     pub processes: &'static [Process],
     /// The children of process 0.
     pub children: &'static Children<Process>,
@@ -92,11 +91,12 @@ thread_local! {
 }
 
 impl Instance {
-    /// Makes an empty instance of `cores` cores for tests and one for the coordinator. Once per process.
+    /// Makes an empty instance of the cores for tests and one for the coordinator. Once per process.
     ///
     /// # Errors
     /// There is not enough memory, or the address is taken.
-    pub fn create(cores: usize, hash_seed: u64) -> Result<&'static Instance, String> {
+    pub fn create(options: &Options) -> Result<&'static Instance, String> {
+        let Options { cores, hash_seed, surroundings, .. } = *options;
         let base = map(ARENA_BASE, ARENA_BYTES)?;
         let pages_base = map(PAGES_BASE, PAGE_COUNT as usize * PAGE_BYTES)?;
         // SAFETY: the mapping is zeroed, ours alone, and never unmapped.
@@ -113,8 +113,14 @@ impl Instance {
         let config = SocketsConfig { seed: hash_seed, bucket_count: 1024 };
         // SAFETY: the pool lies in the same arena.
         let sockets = unsafe { Sockets::create(&core, pages, config) }.map_err(too_small)?;
-        let processes: Vec<_> =
-            (0..=SETUP_PROCESS).map(|_| Process::new(file_system, &core, Credentials::SUPERUSER)).collect();
+        let process = |credentials| {
+            let process = Process::new(file_system, &core, credentials);
+            if surroundings.has_users() {
+                process.context().set_umask(0);
+            }
+            process
+        };
+        let processes: Vec<_> = surroundings.credentials().into_iter().map(process).collect();
         // Given up, for its thread to claim it.
         drop(core);
         Ok(Box::leak(Box::new(Instance {
@@ -132,7 +138,7 @@ impl Instance {
         self.arena
     }
 
-    /// The processes of tests, and that of the set-up.
+    /// The processes of tests, that of the set-up, and those of users.
     pub fn processes(&self) -> &'static [Process] {
         self.processes
     }

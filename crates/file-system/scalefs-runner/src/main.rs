@@ -7,6 +7,7 @@
 //! ```text
 //! commutant-scalefs-runner --cores N --workers N --seed N    run batches until standard input ends
 //! commutant-scalefs-runner ... --warm N                      after cores have made 0 to N - 1 rounds of calls before a window
+//! commutant-scalefs-runner ... --names long --depth N --users N   with names, paths and users that tests lack ([`surroundings`])
 //! commutant-scalefs-runner ... --objects FILE                and list in it what lies where in the arena ([`objects`])
 //! commutant-scalefs-runner ... --regions                     list the parts of such an instance's arena
 //! commutant-scalefs-runner --plain --workers N               run batches over the crate `plain`, without a tracer
@@ -27,6 +28,7 @@ mod plain;
 mod process_calls;
 mod socket_calls;
 mod subject;
+mod surroundings;
 mod target;
 mod transacted;
 mod transacting;
@@ -63,14 +65,14 @@ fn run(mode: Mode) -> Result<(), String> {
         Mode::Calls => target::SIGNATURES.iter().for_each(|signature| println!("{signature}")),
         Mode::Symbols => print!("{}", symbols::of_this_program()?),
         Mode::Regions(options) => {
-            print!("{}", Instance::create(options.cores, options.hash_seed)?.regions());
+            print!("{}", Instance::create(&options)?.regions());
         }
         Mode::Batches { options, objects } => {
             let program = Box::leak(Box::new(ScaleFsProgram::create(options, objects)?));
             serve(program, std::io::stdin(), std::io::stdout())?;
         }
-        Mode::Plain { workers } => {
-            let program = Box::leak(Box::new(PlainProgram { workers }));
+        Mode::Plain { workers, surroundings } => {
+            let program = Box::leak(Box::new(PlainProgram { workers, surroundings }));
             serve(program, std::io::stdin(), std::io::stdout())?;
         }
     }
@@ -87,7 +89,7 @@ struct ScaleFsProgram {
 
 impl ScaleFsProgram {
     fn create(options: Options, objects: Option<String>) -> Result<Self, String> {
-        let instance = Instance::create(options.cores, options.hash_seed)?;
+        let instance = Instance::create(&options)?;
         let objects = objects.map(|path| ObjectList::begin(&path, instance)).transpose();
         let objects = objects.map_err(|error| format!("listing the arena's objects: {error}"))?;
         Ok(Self { instance, options, objects: Mutex::new(objects) })
@@ -108,7 +110,7 @@ impl Program for ScaleFsProgram {
     }
 
     fn target(&self) -> Result<Self::Target, String> {
-        Ok(FileSystemTarget::new(self.options.workers, self.options.warm))
+        Ok(FileSystemTarget::new(self.options.workers, self.options.surroundings))
     }
 
     fn batch_ended(&self) -> Result<(), String> {

@@ -4,7 +4,8 @@ use posix_calls::{Attributes, Errno, Fields, ObjectOperations, OpenFlags};
 
 use crate::calls;
 
-const LONGEST_PATH_BYTES: usize = 511;
+/// As Linux has it (PATH_MAX), without the zero.
+const LONGEST_PATH_BYTES: usize = 4095;
 
 /// A path.
 pub struct Path {

@@ -9,7 +9,7 @@ use wire::value::Value;
 use crate::calls::{self, Map};
 use crate::memory;
 use crate::name_calls::{NameCall, Named, Path};
-use crate::outside;
+use crate::outside::{self, Look};
 use crate::process_calls::{self, ProcessWork};
 use crate::socket_calls::{self, Came, SocketWork};
 use crate::subject::Subject;
@@ -104,9 +104,7 @@ pub enum Work {
         map: Map,
         may_write: bool,
     },
-    PeekDirectory {
-        times: bool,
-    },
+    PeekDirectory(Look),
     PeekDescriptors {
         times: bool,
     },
@@ -353,7 +351,7 @@ impl<H> Operation<H> {
             Work::ProbeMemory { first } => memory::probe(actor, process, &self.chosen, first),
             Work::UnmapAll => memory::unmap_all(actor, process),
             Work::TouchAll => memory::touch_all(actor, process),
-            Work::PeekDirectory { times } => outside::peek_directory(actor, path, self.suffix.bytes(), times),
+            Work::PeekDirectory(look) => outside::peek_directory(actor, path, self.suffix.bytes(), look),
             Work::PeekDescriptors { times } => outside::peek_descriptors(actor, process, times, |fd| {
                 let chosen = self.handles.iter().find(|handle| handle.0 == fd).map(|handle| handle.1.clone());
                 chosen.or_else(|| outside::is_numbered(fd).then_some(Value::Int(fd.into())))

@@ -2,6 +2,8 @@
 
 use runner::place::CORE_LIMIT;
 
+use crate::surroundings::Surroundings;
+
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -16,6 +18,8 @@ pub enum Mode {
     Plain {
         /// As many as a test has calls.
         workers: usize,
+        /// What surrounds the calls.
+        surroundings: Surroundings,
     },
     /// List the calls.
     Calls,
@@ -34,8 +38,8 @@ pub struct Options {
     pub workers: usize,
     /// The instance's hash seed, which chooses the cores that have a thread too.
     pub hash_seed: u64,
-    /// Before its n-th window each core makes the remainder of n by this many rounds of calls; none if it is 1.
-    pub warm: usize,
+    /// What surrounds the calls.
+    pub surroundings: Surroundings,
 }
 
 impl Options {
@@ -58,6 +62,12 @@ impl Options {
 /// An instance has at most 256 cores, one of which is the coordinator's.
 const MOST_CORES: usize = 255;
 
+/// More users than calls make no difference.
+const MOST_USERS: usize = CORE_LIMIT;
+
+/// Far more components than people's paths have.
+const MOST_DEPTH: usize = 64;
+
 /// More rounds than caches of objects hold, or than maintenance is ever late.
 const MOST_WARM: usize = 4096;
 
@@ -67,38 +77,59 @@ const MOST_WARM: usize = 4096;
 /// One line that says what was expected and what came.
 pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
     let arguments: Vec<String> = arguments.collect();
-    let number = |what: &str, text: &str, most: usize| {
-        text.parse()
-            .ok()
-            .filter(|number| (1..=most).contains(number))
-            .ok_or_else(|| format!("{what} {text}: expected a number from 1 to {most}"))
-    };
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--calls"] => Ok(Mode::Calls),
         ["--symbols"] => Ok(Mode::Symbols),
-        ["--plain", "--workers", workers] => Ok(Mode::Plain { workers: number("--workers", workers, CORE_LIMIT)? }),
-        ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..]
-            if matches!(rest, [] | ["--regions"] | ["--objects", _])
-                || matches!(rest, ["--warm", _] | ["--warm", _, "--regions"] | ["--warm", _, "--objects", _]) =>
-        {
-            let (warm, rest) = match rest {
-                ["--warm", warm, rest @ ..] => (number("--warm", warm, MOST_WARM)?, rest),
-                _ => (1, rest),
-            };
+        ["--plain", "--workers", workers, ref rest @ ..] => {
+            let workers = number("--workers", workers, CORE_LIMIT)?;
+            match surroundings(rest)? {
+                (surroundings, []) => Ok(Mode::Plain { workers, surroundings }),
+                _ => Err(EXPECTED.to_owned()),
+            }
+        }
+        ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..] => {
+            let (surroundings, rest) = surroundings(rest)?;
             let cores = number("--cores", cores, MOST_CORES)?;
             let workers = number("--workers", workers, CORE_LIMIT.min(cores))?;
             let hash_seed =
                 seed.parse().map_err(|_| format!("--seed {seed}: expected a number from 0 to {}", u64::MAX))?;
-            let options = Options { cores, workers, hash_seed, warm };
-            Ok(match rest {
-                ["--regions"] => Mode::Regions(options),
-                _ => Mode::Batches { options, objects: rest.get(1).map(ToString::to_string) },
-            })
+            let options = Options { cores, workers, hash_seed, surroundings };
+            match rest {
+                [] => Ok(Mode::Batches { options, objects: None }),
+                ["--objects", file] => Ok(Mode::Batches { options, objects: Some((*file).to_owned()) }),
+                ["--regions"] => Ok(Mode::Regions(options)),
+                _ => Err(EXPECTED.to_owned()),
+            }
         }
-        _ => Err("expected --cores N --workers N --seed N [--warm N] [--regions|--objects FILE], or --plain --workers N, or \
-                 --calls, or --symbols"
-            .to_owned()),
+        _ => Err(EXPECTED.to_owned()),
     }
+}
+
+const EXPECTED: &str = "expected --cores N --workers N --seed N [SURROUNDINGS] [--regions|--objects FILE], or --plain --workers N \
+     [SURROUNDINGS], or --calls, or --symbols; surroundings are --warm N, --names long, --depth N, --users N";
+
+fn number(what: &str, text: &str, most: usize) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| format!("{what} {text}: expected a number from 1 to {most}"))
+}
+
+/// Reads options of surroundings as far as there are any, and returns what stands behind them.
+fn surroundings<'r, 't>(mut rest: &'r [&'t str]) -> Result<(Surroundings, &'r [&'t str]), String> {
+    let mut found = Surroundings::default();
+    while let [key, value, behind @ ..] = rest {
+        match *key {
+            "--warm" => found.warm = number(key, value, MOST_WARM)?,
+            "--depth" => found.depth = number(key, value, MOST_DEPTH)?,
+            "--users" => found.users = number(key, value, MOST_USERS)?,
+            "--names" if *value == "long" => found.long_names = true,
+            "--names" => return Err(format!("--names {value}: expected long")),
+            _ => break,
+        }
+        rest = behind;
+    }
+    Ok((found, rest))
 }
 
 #[cfg(test)]
@@ -111,28 +142,34 @@ mod tests {
 
     #[test]
     fn batches_need_three_numbers() {
-        let options = Options { cores: 16, workers: 2, hash_seed: 7, warm: 1 };
+        let options = Options { cores: 16, workers: 2, hash_seed: 7, surroundings: Surroundings::default() };
         let batches = |objects| Ok(Mode::Batches { options, objects });
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7"), batches(None));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --objects f"), batches(Some("f".to_owned())));
         assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --regions"), Ok(Mode::Regions(options)));
-        let warm = Options { warm: 64, ..options };
-        let batches = |objects| Ok(Mode::Batches { options: warm, objects });
-        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --warm 64"), batches(None));
-        assert_eq!(parsed("--cores 16 --workers 2 --seed 7 --warm 64 --objects f"), batches(Some("f".to_owned())));
-        assert_eq!(parsed("--plain --workers 3"), Ok(Mode::Plain { workers: 3 }));
+        let surroundings = Surroundings { warm: 64, long_names: true, depth: 3, users: 2 };
+        let batches = |objects| Ok(Mode::Batches { options: Options { surroundings, ..options }, objects });
+        let all = "--warm 64 --names long --depth 3 --users 2";
+        assert_eq!(parsed(&format!("--cores 16 --workers 2 --seed 7 {all}")), batches(None));
+        assert_eq!(
+            parsed(&format!("--cores 16 --workers 2 --seed 7 {all} --objects f")),
+            batches(Some("f".to_owned()))
+        );
+        let usual = Surroundings::default();
+        assert_eq!(parsed("--plain --workers 3"), Ok(Mode::Plain { workers: 3, surroundings: usual }));
+        assert_eq!(parsed(&format!("--plain --workers 3 {all}")), Ok(Mode::Plain { workers: 3, surroundings }));
     }
 
     #[test]
     fn seeds_move_workers_to_any_two_cores() {
         let pairs: std::collections::BTreeSet<[usize; 2]> = (0..2_000)
             .map(|hash_seed| {
-                let options = Options { cores: 8, workers: 2, hash_seed, warm: 1 };
+                let options = Options { cores: 8, workers: 2, hash_seed, surroundings: Surroundings::default() };
                 [options.core_of(0), options.core_of(1)]
             })
             .collect();
         assert_eq!(pairs.len(), 8 * 7, "all ordered pairs of different cores");
-        let all = Options { cores: 6, workers: 6, hash_seed: 3, warm: 1 };
+        let all = Options { cores: 6, workers: 6, hash_seed: 3, surroundings: Surroundings::default() };
         let mut cores: Vec<usize> = (0..6).map(|worker| all.core_of(worker)).collect();
         cores.sort_unstable();
         assert_eq!(cores, [0, 1, 2, 3, 4, 5]);
@@ -153,6 +190,10 @@ mod tests {
             ("--cores 2 --workers 2 --seed 1 --warm 0", "--warm 0: expected a number from 1 to 4096"),
             ("--cores 2 --workers 2 --seed 1 --warm", "expected --cores N"),
             ("--cores 2 --workers 2 --seed 1 --warm 2 --objects", "expected --cores N"),
+            ("--cores 2 --workers 2 --seed 1 --names short", "--names short: expected long"),
+            ("--cores 2 --workers 2 --seed 1 --depth 65", "--depth 65: expected a number from 1 to 64"),
+            ("--plain --workers 2 --users 7", "--users 7: expected a number from 1 to 6"),
+            ("--plain --workers 2 --objects f", "expected --cores N"),
             ("--plain", "expected --cores N"),
         ] {
             assert!(parsed(line).unwrap_err().starts_with(message), "{line}");

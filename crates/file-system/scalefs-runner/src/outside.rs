@@ -5,15 +5,16 @@
 //! that the test gives them. A file has a name in a directory of their own until the set-up lets go of it.
 
 use posix_calls::data::{self, DescriptorOptions, Whence};
-use posix_calls::directories;
 use posix_calls::{
     DataOperations, Errno, Fields, Follow, Kind, NumberChoice, ObjectOperations, OnExec, OpenFlags, Start, StatusFlags,
 };
+use posix_calls::{attributes, directories};
 use wire::value::Value;
 
 use crate::calls;
 use crate::instance::SETUP_PROCESS;
 use crate::subject::Subject;
+use crate::surroundings::Surroundings;
 use crate::values::{PAGE_BYTES, number, page, pages_of, status};
 
 /// Where files are under construction.
@@ -135,10 +136,16 @@ pub fn forget_pipe<S: Subject>(actor: &S, pipe: u32, kept: [bool; 2]) -> Outcome
 
 /// Makes a directory unless it exists.
 pub fn make_directory<S: Subject>(actor: &S, path: &[u8]) -> Outcome {
-    match directories::make_directory(actor.enter(SETUP_PROCESS).objects(), Start::WorkingDirectory, path, 0o755) {
+    match directories::make_directory(actor.enter(SETUP_PROCESS).objects(), Start::WorkingDirectory, path, 0o777) {
         Ok(()) | Err(Errno::EEXIST) => Ok(Value::Null),
         Err(error) => Err(error),
     }
+}
+
+/// Lets everybody make names in a directory.
+pub fn share_directory<S: Subject>(actor: &S, path: &[u8]) -> Outcome {
+    let verbs = actor.enter(SETUP_PROCESS);
+    attributes::change_mode(verbs.objects(), Start::WorkingDirectory, path, 0o777).map(|()| Value::Null)
 }
 
 /// Lets a process work in a directory.
@@ -154,8 +161,17 @@ pub fn close_all<S: Subject>(actor: &S, process: usize) -> Outcome {
     Ok(Value::Null)
 }
 
-/// All names of a directory that end with `suffix`, which is left out, with what they lead to.
-pub fn peek_directory<S: Subject>(actor: &S, path: &[u8], suffix: &[u8], times: bool) -> Outcome {
+/// How a directory is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// With the times of what its names lead to.
+    pub times: bool,
+    /// Its names are padded.
+    pub long_names: bool,
+}
+
+/// All names of a directory that end with `suffix`, which is left out as padding is, with what they lead to.
+pub fn peek_directory<S: Subject>(actor: &S, path: &[u8], suffix: &[u8], look: Look) -> Outcome {
     let verbs = actor.enter(SETUP_PROCESS);
     let mut names = Vec::new();
     let opened = posix_calls::names::open(
@@ -180,21 +196,16 @@ pub fn peek_directory<S: Subject>(actor: &S, path: &[u8], suffix: &[u8], times: 
     let mut views = Vec::new();
     for name in names {
         let file = [path, b"/", &name].concat();
-        let attributes = posix_calls::attributes::stat(
-            verbs.objects(),
-            Start::WorkingDirectory,
-            &file,
-            Follow::Nothing,
-            Fields::ALL,
-        )?;
+        let attributes =
+            attributes::stat(verbs.objects(), Start::WorkingDirectory, &file, Follow::Nothing, Fields::ALL)?;
         let opened =
             posix_calls::names::open(verbs.objects(), Start::WorkingDirectory, &file, OpenFlags::READ, 0)?.handle;
         let pages = contents(&verbs, verbs.objects().held(&opened), attributes.size_bytes)?;
         posix_calls::names::close(verbs.objects(), opened);
-        let shown = name.strip_suffix(suffix).unwrap_or(&name);
+        let shown = Surroundings::text_of(name.strip_suffix(suffix).unwrap_or(&name), look.long_names);
         views.push(Value::Struct(vec![
             ("name".into(), Value::Text(String::from_utf8_lossy(shown).into_owned().into())),
-            ("stat".into(), status(attributes, Fields::ALL, times)),
+            ("stat".into(), status(attributes, Fields::ALL, look.times)),
             ("contents".into(), pages),
         ]));
     }

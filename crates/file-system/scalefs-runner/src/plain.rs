@@ -5,12 +5,12 @@ use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plain::{Limits, Plain, Process, Unreachable};
-use posix_calls::{Credentials, Ended, Errno, ProcessNumber};
+use posix_calls::{Ended, Errno, ProcessNumber};
 use program_runner::serve::Program;
 
 use crate::children::Children;
-use crate::instance::SETUP_PROCESS;
 use crate::subject::Subject;
+use crate::surroundings::Surroundings;
 use crate::target::FileSystemTarget;
 
 /// An instance and its processes.
@@ -30,9 +30,16 @@ fn now_ns() -> u64 {
 
 impl PlainActor {
     /// The calling thread acts on an empty instance from now on.
-    fn enter_new() {
+    fn enter_new(surroundings: &Surroundings) {
         let file_system = Plain::new(Limits::default(), now_ns);
-        let processes = (0..=SETUP_PROCESS).map(|_| Process::new(&file_system, Credentials::SUPERUSER)).collect();
+        let process = |credentials| {
+            let process = Process::new(&file_system, credentials);
+            if surroundings.has_users() {
+                process.set_umask(0);
+            }
+            process
+        };
+        let processes = surroundings.credentials().into_iter().map(process).collect();
         ACTOR.set(Some(Box::leak(Box::new(PlainActor { file_system, processes, children: Children::none() }))));
     }
 }
@@ -97,6 +104,8 @@ impl Subject for PlainActor {
 pub struct PlainProgram {
     /// As many as a test has calls; their threads do nothing.
     pub workers: usize,
+    /// What surrounds the tests' calls.
+    pub surroundings: Surroundings,
 }
 
 impl Program for PlainProgram {
@@ -110,12 +119,12 @@ impl Program for PlainProgram {
 
     fn enter(&self, core: Option<usize>) -> Result<(), String> {
         if core.is_none() {
-            PlainActor::enter_new();
+            PlainActor::enter_new(&self.surroundings);
         }
         Ok(())
     }
 
     fn target(&self) -> Result<Self::Target, String> {
-        Ok(FileSystemTarget::new(self.workers, 1))
+        Ok(FileSystemTarget::new(self.workers, self.surroundings))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! All windows run on one instance, with the same processes and directories. A window's files have its number behind their
 //! name, so no name is used twice, and its names are removed and its descriptors closed afterwards. Hash collisions thus
-//! fall on other tests each time. Cores maintain before each window, never within; with `--warm N` they have made 0 to N - 1
-//! rounds of other calls since then, one more in each window.
+//! fall on other tests each time. Cores maintain before each window, never within. What else surrounds the calls, from long
+//! names to rounds of other calls before them, is told by [`crate::surroundings`].
 //! Calls under test may be in transactions, and so may parts of a sequence ([`crate::transacting`]).
 
 use std::marker::PhantomData;
@@ -25,10 +25,11 @@ use crate::instance::SETUP_PROCESS;
 use crate::memory;
 use crate::name_calls::NameCall;
 use crate::operation::{Operation, Outcome, Work};
-use crate::outside::{self, CONSTRUCTION};
+use crate::outside::{self, CONSTRUCTION, Look};
 use crate::process_calls::{self, PARENT};
 use crate::socket_calls::{SocketTest, SocketWork};
 use crate::subject::Subject;
+use crate::surroundings::{Surroundings, check_name};
 use crate::transacted::Stage;
 use crate::transacting::Transacting;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};
@@ -113,7 +114,8 @@ pub const SIGNATURES: &[Signature] = &[
     call("peek_parent", &[]),
 ];
 
-/// So often, in windows, the coordinator maintains cores that no thread has.
+/// So often, in windows, the coordinator maintains cores that no thread has; more often with rounds of other calls, since
+/// what these free comes back only when all cores have maintained.
 const IDLE_CORES_PERIOD: u64 = 64;
 
 const COORDINATOR: Place = Place::Home { process: 0 };
@@ -122,8 +124,9 @@ const COORDINATOR: Place = Place::Home { process: 0 };
 pub struct FileSystemTarget<S> {
     subject: PhantomData<S>,
     workers: usize,
-    /// As [`crate::options::Options::warm`].
-    warm: usize,
+    surroundings: Surroundings,
+    /// Rounds of calls before this window.
+    rounds: usize,
     /// Number of the window, for its names.
     window: u64,
     /// Paths of files that this window may have created.
@@ -145,13 +148,14 @@ pub struct FileSystemTarget<S> {
 }
 
 impl<S: Subject> FileSystemTarget<S> {
-    /// Over the instance that the threads have entered, with `workers` workers; `warm` as the option says.
+    /// Over the instance that the threads have entered, with `workers` workers.
     #[must_use]
-    pub fn new(workers: usize, warm: usize) -> Self {
+    pub fn new(workers: usize, surroundings: Surroundings) -> Self {
         Self {
             subject: PhantomData,
             workers,
-            warm,
+            surroundings,
+            rounds: 0,
             window: 0,
             paths: Vec::new(),
             directories: Vec::new(),
@@ -177,34 +181,75 @@ impl<S: Subject> FileSystemTarget<S> {
         }
     }
 
-    /// A file of this window, in a directory.
+    /// Where the names of a directory lie.
+    fn place_of_names(&self, directory: &str) -> String {
+        format!("{directory}{}", self.surroundings.levels().last().map_or("", String::as_str))
+    }
+
+    /// A file of this window, in a directory or below it.
     fn path(&mut self, directory: &str, text: &str) -> Result<String, String> {
-        let path = format!("{directory}/{}{}", check_name(text)?, self.suffix());
+        let name = self.surroundings.file_name(text, &self.suffix())?;
+        let path = format!("{}/{name}", self.place_of_names(directory));
         self.remember(path.clone());
         Ok(path)
     }
 
-    /// A name of this window, in the working directory of a process.
+    /// A name of this window from the working directory of a process; from the root if users make the calls.
     fn name(&mut self, process: usize, text: &str) -> Result<String, String> {
         let directory = self.working[process].clone().unwrap_or_default();
-        self.path(&directory, text)?;
-        Ok(format!("{text}{}", self.suffix()))
+        let path = self.path(&directory, text)?;
+        Ok(if self.surroundings.has_users() { path } else { path[directory.len() + 1..].to_owned() })
     }
 
     /// A file under construction.
-    fn construction(&mut self, file: u32) -> Result<String, String> {
-        self.path(CONSTRUCTION, &format!("f{file}"))
+    fn construction(&mut self, file: u32) -> String {
+        let path = format!("{CONSTRUCTION}/f{file}{}", self.suffix());
+        self.remember(path.clone());
+        path
     }
 
     /// The path of a directory, which is made if need be.
     fn directory(&mut self, text: &str) -> Result<String, String> {
         let path = format!("/{}", check_name(text)?);
         if !self.directories.contains(&path) {
-            // By this thread, at once: directories stay.
-            outside::make_directory(S::actor(), path.as_bytes()).map_err(|error| format!("making {path}: {error}"))?;
+            make_directory::<S>(&path)?;
+            self.make_levels(&path)?;
             self.directories.push(path.clone());
         }
         Ok(path)
+    }
+
+    /// The directories between one of tests and its names.
+    fn make_levels(&self, directory: &str) -> Result<(), String> {
+        self.surroundings.levels().iter().try_for_each(|level| make_directory::<S>(&format!("{directory}{level}")))
+    }
+
+    /// What is there before the first window.
+    fn furnish(&self, crew: &mut Crew<Self>) -> Result<(), String> {
+        make_directory::<S>(CONSTRUCTION)?;
+        self.make_levels("")?;
+        if self.surroundings.has_users() {
+            outside::share_directory(S::actor(), b"/").map_err(|error| format!("the root directory: {error}"))?;
+        }
+        for process in 0..PROCESS_LIMIT {
+            for core in 0..self.workers {
+                let place = Place::Worker { process: 0, core };
+                let operation = crew.operation(place);
+                operation.work = Work::TouchAll;
+                operation.process = process;
+                crew.run(place, Marks::None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose process makes a call on names: with users, that of the core's user, and in a set-up that of the superuser.
+    fn caller(&self, place: Place) -> usize {
+        match place {
+            Place::Worker { core, process } => self.surroundings.caller(core).unwrap_or(process),
+            Place::Home { .. } if self.surroundings.has_users() => SETUP_PROCESS,
+            Place::Home { process } => process,
+        }
     }
 
     /// What `stat` tells: all, but in interfaces without directories, whose calls leave no other trace, number and links.
@@ -317,11 +362,9 @@ fn handle(process: usize, fd: u32) -> Value<'static> {
     Value::Opaque { sort: "Handle".into(), id: (process as u64) << 56 | u64::from(fd) }
 }
 
-fn check_name(text: &str) -> Result<&str, String> {
-    if text.is_empty() || text.contains(['/', '\0']) || text.len() > 200 {
-        return Err(format!("{text:?} is not a name of a file in one directory"));
-    }
-    Ok(text)
+/// By this thread, at once: directories stay.
+fn make_directory<S: Subject>(path: &str) -> Result<(), String> {
+    outside::make_directory(S::actor(), path.as_bytes()).map(drop).map_err(|error| format!("making {path}: {error}"))
 }
 
 fn small(arguments: &Arguments<'_>, parameter: usize) -> Result<u32, String> {
@@ -394,34 +437,33 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         SIGNATURES
     }
 
+    fn begin_window(&mut self, order: &[u8], test: impl FnOnce() -> u64) {
+        if self.surroundings.warm > 1 {
+            self.rounds = self.surroundings.rounds(order, test());
+        }
+    }
+
     fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents, _: impl Iterator<Item = usize>) -> Result<(), String> {
         if self.window == 0 {
-            self.directory(&CONSTRUCTION[1..])?;
-            for process in 0..PROCESS_LIMIT {
-                for core in 0..self.workers {
-                    let place = Place::Worker { process: 0, core };
-                    let operation = crew.operation(place);
-                    operation.work = Work::TouchAll;
-                    operation.process = process;
-                    crew.run(place, Marks::None);
-                }
-            }
+            self.furnish(crew)?;
         }
         self.window += 1;
         self.paths.clear();
         self.handles.iter_mut().for_each(Vec::clear);
         self.chosen.iter_mut().for_each(Vec::clear);
-        let idle_cores_too = self.window % IDLE_CORES_PERIOD == 1;
+        let period = (IDLE_CORES_PERIOD / self.surroundings.warm as u64).max(1);
+        let idle_cores_too = self.window % period == 1 % period;
         run(crew, 0, Work::Maintain { idle_cores_too });
         for core in 0..self.workers {
             let place = Place::Worker { process: 0, core };
             crew.operation(place).work = Work::Maintain { idle_cores_too: false };
             crew.run(place, Marks::None);
-            let rounds = self.window as usize % self.warm;
-            crew.operation(place).work = Work::Warm(rounds);
+            crew.operation(place).work = Work::Warm(self.rounds);
             match crew.run(place, Marks::None) {
                 0 => {}
-                result => return Err(format!("{rounds} rounds of calls before a window: error number {}", -result)),
+                result => {
+                    return Err(format!("{} rounds of calls before a window: error number {}", self.rounds, -result));
+                }
             }
         }
         Ok(())
@@ -534,7 +576,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 Work::Store(memory::address(process, arguments, 0)?)
             }
             ("map_file", _) => {
-                paths[0] = Some(self.construction(small(arguments, 1)?)?);
+                paths[0] = Some(self.construction(small(arguments, 1)?));
                 let sharing = memory::sharing(arguments.flag(3)?);
                 let offset = offset(arguments, 2)?.cast_unsigned();
                 let object = MappedObject::File { fd: 0, offset, sharing };
@@ -544,14 +586,14 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             }
             ("make_file", _) => {
                 let file = small(arguments, 0)?;
-                paths[0] = Some(self.construction(file)?);
+                paths[0] = Some(self.construction(file));
                 Work::MakeFile { file, pages: arguments.number(1)? }
             }
             ("fill_page", _) => {
                 Work::FillPage { file: small(arguments, 0)?, page: arguments.number(1)?, byte: byte(arguments, 2)? }
             }
             ("name_file", _) => {
-                paths[0] = Some(self.construction(small(arguments, 0)?)?);
+                paths[0] = Some(self.construction(small(arguments, 0)?));
                 let directory = self.directory(arguments.text(1)?)?;
                 paths[1] = Some(self.path(&directory, arguments.text(2)?)?);
                 Work::Name(NameCall::Link)
@@ -563,13 +605,13 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 Work::EnterDirectory
             }
             ("open_file", _) => {
-                paths[0] = Some(self.construction(small(arguments, 1)?)?);
+                paths[0] = Some(self.construction(small(arguments, 1)?));
                 let flags = open_flags(arguments, &[(2, OpenFlags::READ), (3, OpenFlags::WRITE)])?;
                 Work::OpenFile { flags, fd: small(arguments, 0)?, page: arguments.number(4)? }
             }
             ("forget_file", _) => {
                 let file = small(arguments, 0)?;
-                paths[0] = Some(self.construction(file)?);
+                paths[0] = Some(self.construction(file));
                 Work::ForgetFile { file }
             }
             ("make_pipe", _) => Work::MakePipe { pipe: small(arguments, 0)? },
@@ -581,9 +623,9 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 Work::ForgetPipe { pipe: small(arguments, 0)?, kept: [arguments.flag(1)?, arguments.flag(2)?] }
             }
             ("peek_directory", _) => {
-                paths[0] = Some(format!("/{}", check_name(arguments.text(0)?)?));
+                paths[0] = Some(self.place_of_names(&format!("/{}", check_name(arguments.text(0)?)?)));
                 operation.suffix.set(&self.suffix())?;
-                Work::PeekDirectory { times: arguments.flag(1)? }
+                Work::PeekDirectory(Look { times: arguments.flag(1)?, long_names: self.surroundings.long_names })
             }
             ("peek_descriptors", _) => {
                 operation.handles = self.handles[process].iter().map(|&fd| (fd, handle(process, fd))).collect();
@@ -605,6 +647,9 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             ("count_per_core", _) => Work::CountPerCore,
             (other, _) => return Err(format!("{other} is listed but not made")),
         };
+        if matches!(operation.work, Work::Name(_)) && name != "name_file" {
+            operation.process = self.caller(place);
+        }
         for (place, path) in operation.paths.iter_mut().zip(paths) {
             if let Some(path) = path {
                 place.set(&path)?;

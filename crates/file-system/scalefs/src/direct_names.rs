@@ -225,7 +225,12 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         self.working_on(&[directory]);
         names.prefetch_lock(&self.guard, key);
         #[cfg(feature = "planted-causes")]
-        crate::planted_causes::make_name(self.core().index().get());
+        crate::planted_causes::make_name(crate::planted_causes::Name {
+            core: self.core().index().get(),
+            bytes: key.name().len(),
+            in_root: directory == self.fs.root_node(),
+            by_superuser: self.context.credentials().is_superuser(),
+        });
         let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns(), Named::AtOnce);
         // In a removed directory nobody finds a place for a name, with memory or without.
         let node =

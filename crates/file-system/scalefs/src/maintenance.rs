@@ -24,6 +24,8 @@ impl ScaleFs {
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
     /// counts, and moves some buckets of directories that grow.
     pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
+        #[cfg(feature = "planted-causes")]
+        crate::planted_causes::maintain(core.index().get());
         for class in [File::CLASS, ENTRY_CLASS, Description::CLASS, Mapping::CLASS, radix::LEAF_CLASS] {
             core.will_allocate(class);
         }

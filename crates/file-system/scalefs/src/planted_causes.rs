@@ -1,11 +1,12 @@
 //! Sharing that is planted in the making of a name, to check what reports call its first cause: never in ordinary builds.
 //!
-//! Three things, each of which can be taken away by itself: a lock with what is only touched while it is held, a counter, and
-//! two words in one line. Atomic, relaxed: nothing hangs on their values, and no window runs two calls at a time.
+//! Three causes, each of which can be taken away by itself: a lock with what is only touched while it is held, a counter, and
+//! two words in one line. And four sharings that show in a corner alone, each to be found by an option of the target
+//! `scalefs`. Atomic, relaxed: nothing hangs on their values, and no window runs two calls at a time.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What is planted, as a sum of [`LOCK`], [`COUNTER`] and [`PAIR`]. Written before the first call. Atomic, relaxed.
+/// What is planted, as a sum of [`LOCK`] and its kin. Written before the first call. Atomic, relaxed.
 pub static PLANTED: AtomicU8 = AtomicU8::new(0);
 /// A lock and three words under it, on a line each: four lines.
 pub const LOCK: u8 = 1;
@@ -13,6 +14,19 @@ pub const LOCK: u8 = 1;
 pub const COUNTER: u8 = 2;
 /// Two words, each for the cores of one parity: one line.
 pub const PAIR: u8 = 4;
+
+/// A word that each core reads, and writes with each 64th name since its maintenance: one line.
+pub const LATE: u8 = 8;
+/// A counter of names beyond 200 bytes: one line.
+pub const LONG: u8 = 16;
+/// A counter of names in directories that are not the root: one line.
+pub const DEEP: u8 = 32;
+/// A counter of names that others than the superuser make: one line.
+pub const USERS: u8 = 64;
+
+const LATE_PERIOD: u64 = 64;
+const LONG_BYTES: usize = 200;
+const MOST_CORES: usize = 256;
 
 #[repr(align(128))]
 struct Line([AtomicU64; 2]);
@@ -29,6 +43,12 @@ static NAMES_LAST: Line = Line::new();
 static NAMES_GENERATION: Line = Line::new();
 static NAMES_MADE: Line = Line::new();
 static NAMES_OF_PARITY: Line = Line::new();
+
+static NAMES_LATE: Line = Line::new();
+static NAMES_LONG: Line = Line::new();
+static NAMES_DEEP: Line = Line::new();
+static NAMES_OF_USERS: Line = Line::new();
+static SINCE_MAINTENANCE: [Line; MOST_CORES] = [const { Line::new() }; MOST_CORES];
 
 // The functions are called as a lock's are in C: by that a report knows them.
 
@@ -50,10 +70,40 @@ extern "C" fn mutex_unlock_planted() {
     NAMES_LOCK.0[0].store(0, Ordering::Release);
 }
 
+/// What is made.
+pub(crate) struct Name {
+    pub core: usize,
+    pub bytes: usize,
+    pub in_root: bool,
+    pub by_superuser: bool,
+}
+
+/// A core has maintained.
+pub(crate) fn maintain(core: usize) {
+    SINCE_MAINTENANCE[core].0[0].store(0, Ordering::Relaxed);
+}
+
 /// A core makes a name.
 #[inline(never)]
-pub(crate) fn make_name(core: usize) {
+pub(crate) fn make_name(Name { core, bytes, in_root, by_superuser }: Name) {
     let planted = PLANTED.load(Ordering::Relaxed);
+    if planted & LATE != 0 {
+        let made = SINCE_MAINTENANCE[core].0[0].fetch_add(1, Ordering::Relaxed) + 1;
+        if made.is_multiple_of(LATE_PERIOD) {
+            NAMES_LATE.0[0].fetch_add(1, Ordering::Relaxed);
+        } else {
+            NAMES_LATE.0[0].load(Ordering::Relaxed);
+        }
+    }
+    for (corner, is_there, counter) in [
+        (LONG, bytes > LONG_BYTES, &NAMES_LONG),
+        (DEEP, !in_root, &NAMES_DEEP),
+        (USERS, !by_superuser, &NAMES_OF_USERS),
+    ] {
+        if planted & corner != 0 && is_there {
+            counter.0[0].fetch_add(1, Ordering::Relaxed);
+        }
+    }
     if planted & LOCK != 0 {
         mutex_lock_planted();
         for word in [&NAMES_FIRST, &NAMES_LAST, &NAMES_GENERATION] {

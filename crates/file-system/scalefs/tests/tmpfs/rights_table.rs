@@ -192,24 +192,52 @@ fn difference<S: Systems>(host: &Host, systems: &mut S, calls: &[Call]) -> Optio
     })
 }
 
-/// Tries so many combinations of a table, or all; what differs first.
-fn first_difference<S: Systems>(host: &Host, systems: &mut S, table: Table, wanted: usize) -> Option<String> {
-    let stride = if wanted < table.0 { STRIDE } else { 1 };
-    let numbers: Vec<usize> = (0..wanted.min(table.0)).map(|index| index * stride % table.0).collect();
-    numbers.chunks(TOGETHER).find_map(|numbers| {
+/// Tries the combinations of a table that are wanted; what differs first.
+fn first_difference<S: Systems>(host: &Host, systems: &mut S, table: Table, wanted: Wanted) -> Option<String> {
+    wanted.of(table.0).chunks(TOGETHER).find_map(|numbers| {
         let calls = calls_of(table, numbers);
         difference(host, systems, &calls)?;
         Some(report(calls, |calls| difference(host, systems, calls)))
     })
 }
 
-/// How many combinations of each table are tried.
-fn wanted() -> usize {
-    match std::env::var("RIGHTS").as_deref() {
-        Err(_) => 3_000,
-        Ok("all") => usize::MAX,
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("RIGHTS: expected `all` or a number, got {text:?}")),
+/// Which combinations of each table are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// So many, from all over the table.
+    Some(usize),
+    /// Those of a part, counted from 1, of so many parts.
+    Part(usize, usize),
+}
+
+impl Wanted {
+    /// What RIGHTS says: `5000`, `all`, or `3/10`, which is the third of ten parts of all.
+    fn read(text: &str) -> Result<Wanted, String> {
+        let part = |text: &str| {
+            let (part, parts) = text.split_once('/')?;
+            let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
+            (1..=parts).contains(&part).then_some(Wanted::Part(part, parts))
+        };
+        match text {
+            "all" => Some(Wanted::Part(1, 1)),
+            text => text.parse().map(Wanted::Some).ok().or_else(|| part(text)),
+        }
+        .ok_or_else(|| format!("RIGHTS: expected `all`, a number, or a part as `3/10`, got {text:?}"))
     }
+
+    /// The numbers of these combinations in a table of so many.
+    fn of(self, size: usize) -> Vec<usize> {
+        match self {
+            Wanted::Some(count) if count < size => (0..count).map(|index| index * STRIDE % size).collect(),
+            Wanted::Some(_) => (0..size).collect(),
+            Wanted::Part(part, parts) => (part - 1..size).step_by(parts).collect(),
+        }
+    }
+}
+
+fn wanted() -> Wanted {
+    let text = std::env::var("RIGHTS").unwrap_or_else(|_| "3000".to_owned());
+    Wanted::read(&text).unwrap_or_else(|why| panic!("{why}"))
 }
 
 fn compare<S: Systems>(systems: impl Fn() -> S + Sync, table: Table) {
@@ -223,7 +251,7 @@ fn compare<S: Systems>(systems: impl Fn() -> S + Sync, table: Table) {
     });
     let difference = difference.expect("any user can compare without a limit");
     assert!(difference.is_none(), "{}", difference.unwrap_or_default());
-    println!("{} combinations of rights", wanted.min(table.0));
+    println!("{} combinations of rights", wanted.of(table.0).len());
 }
 
 #[test]
@@ -266,4 +294,18 @@ fn tables_are_whole_and_strides_reach_all_of_them() {
     let modes: std::collections::BTreeSet<u32> = (0..MODES).map(mode).collect();
     assert_eq!(modes.len(), MODES);
     assert!(modes.contains(&0o077) && modes.contains(&0o525) && !modes.contains(&0o755));
+}
+
+#[test]
+fn parts_of_a_table_are_all_of_it() {
+    let size = 1_001;
+    let mut parts: Vec<usize> =
+        (1..=10).flat_map(|part| Wanted::read(&format!("{part}/10")).unwrap().of(size)).collect();
+    parts.sort_unstable();
+    assert_eq!(parts, Wanted::read("all").unwrap().of(size));
+    assert_eq!(parts, (0..size).collect::<Vec<_>>());
+    assert_eq!(Wanted::read("5").unwrap().of(size).len(), 5);
+    for text in ["", "some", "0/10", "11/10", "1/0", "1/2/3", "-1"] {
+        assert!(Wanted::read(text).unwrap_err().contains("expected `all`, a number, or a part"), "{text}");
+    }
 }
