@@ -7,7 +7,6 @@ use std::ptr::{self, NonNull};
 
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
-use runner::place::PROCESS_LIMIT;
 use scalefs::{Clocked, Direct, Ended, Errno, InProcess, OpenNode, Process, ProcessNumber, ScaleFs, ScaleFsConfig};
 use sockets::{Sockets, SocketsConfig};
 use sync::Spin;
@@ -25,8 +24,6 @@ pub const ARENA_BYTES: usize = 128 << 20;
 /// Where the pages of files and pipes lie, and how many there are.
 pub const PAGES_BASE: usize = ARENA_BASE + ARENA_BYTES;
 const PAGE_COUNT: u32 = 16 << 10;
-/// The process that holds what the set-up has under construction; those of tests come before.
-pub const SETUP_PROCESS: usize = PROCESS_LIMIT;
 
 /// Waits by spinning, and asks the system for the time.
 pub type Clock = Clocked<Spin, fn() -> u64>;

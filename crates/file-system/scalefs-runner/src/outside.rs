@@ -12,9 +12,8 @@ use posix_calls::{attributes, directories};
 use wire::value::Value;
 
 use crate::calls;
-use crate::instance::SETUP_PROCESS;
 use crate::subject::Subject;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{SETUP_PROCESS, Surroundings};
 use crate::values::{PAGE_BYTES, number, page, pages_of, status};
 
 /// Where files are under construction.

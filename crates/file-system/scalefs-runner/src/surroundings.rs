@@ -8,9 +8,11 @@
 //! warm=64      cores have made 63 rounds of other calls; in other orders of the calls any number up to that
 //! ```
 
+use runner::place::PROCESS_LIMIT;
 use scalefs::Credentials;
 
-use crate::instance::SETUP_PROCESS;
+/// The process that holds what the set-up has under construction; those of tests come before, those of users behind.
+pub const SETUP_PROCESS: usize = PROCESS_LIMIT;
 
 /// Longest name of a file (Linux: NAME_MAX).
 const LONGEST_NAME_BYTES: usize = 255;

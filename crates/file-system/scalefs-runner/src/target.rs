@@ -21,7 +21,6 @@ use wire::results::ResultsWriter;
 use wire::value::Value;
 
 use crate::calls::Map;
-use crate::instance::SETUP_PROCESS;
 use crate::memory;
 use crate::name_calls::NameCall;
 use crate::operation::{Operation, Outcome, Work};
@@ -29,7 +28,7 @@ use crate::outside::{self, CONSTRUCTION, Look};
 use crate::process_calls::{self, PARENT};
 use crate::socket_calls::{SocketTest, SocketWork};
 use crate::subject::Subject;
-use crate::surroundings::{Surroundings, check_name};
+use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
 use crate::transacted::Stage;
 use crate::transacting::Transacting;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};

@@ -213,6 +213,26 @@ proptest! {
     }
 }
 
+/// Inputs that a fuzzer keeps outlive the version that they were kept by. To another one, which draws from the same bytes in
+/// another way, they are other sequences: so each is tried as it is, and changed as a new choice at its start would.
+#[test]
+fn inputs_kept_by_any_version_are_sequences() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/seeds/calls");
+    let mut memory = Memory::new();
+    let mut tried = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let kept = std::fs::read(entry.unwrap().path()).unwrap();
+        let later: Vec<u8> = std::iter::once(7).chain(kept.iter().copied()).collect();
+        for bytes in [&kept[..], &kept[1.min(kept.len())..], &kept[..kept.len() / 2], &later[..]] {
+            let calls = calls_of_bytes(&bytes[..bytes.len().min(1024)]);
+            assert!(!calls.is_empty() || bytes.len() < 8, "{} bytes are no call", bytes.len());
+            assert_eq!(difference_from_plain(&mut memory, &calls), None);
+            tried += 1;
+        }
+    }
+    assert!(tried >= 40, "{tried} inputs: the kept ones are gone");
+}
+
 /// Which error comes first in a directory that was removed, of users that may change it and of others.
 #[test]
 fn calls_in_removed_directories_give_the_same_as_on_tmpfs() {
