@@ -5,6 +5,7 @@ use core::slice;
 use pages::{PAGE_BYTES, PageNumber, shared_bytes};
 use percpu::OutOfMemory;
 use posix_calls::Sharing;
+use radix::LockedSlot;
 use sync::Wait;
 use sync::atomic::{Ordering, fence};
 use sync::mutant::planted;
@@ -279,7 +280,10 @@ impl<M: Mmu> AddressSpace<M> {
         value: u64,
     ) -> Result<Option<PageNumber>, Fault> {
         let Memory { guard, pages, files, wait, .. } = *memory;
-        let Some(slot) = self.content.try_lock_slot(guard, page).filter(|slot| slot.value() == Some(value)) else {
+        let is_same = |slot: &LockedSlot<'_>| {
+            slot.value() == Some(value) || planted("address-space: a page is copied for a store after it has changed")
+        };
+        let Some(slot) = self.content.try_lock_slot(guard, page).filter(is_same) else {
             return Ok(None);
         };
         let content = Content::decode(value);

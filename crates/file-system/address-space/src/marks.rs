@@ -9,6 +9,7 @@ use epoch::Guard;
 use percpu::{CacheLine, Core, OutOfMemory};
 use radix::{LockedRange, LockedSlot, RadixArray};
 use sync::Wait;
+use sync::mutant::planted;
 
 /// What may be said of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) enum Mark {
 }
 
 const MARKS: [Mark; 4] = [Mark::Writable, Mark::Hidden, Mark::Sealed, Mark::Mapped];
+
+const RIGHTS: [Mark; 3] = [Mark::Writable, Mark::Hidden, Mark::Sealed];
 
 /// The marks of an address space.
 pub(crate) struct Marks([CacheLine<RadixArray>; 4]);
@@ -46,6 +49,11 @@ impl Wanted {
 
     pub(crate) fn with(mut self, mark: Mark, set: bool) -> Wanted {
         self.marks[mark as usize] = Some(set);
+        self
+    }
+
+    pub(crate) fn without(mut self, mark: Mark) -> Wanted {
+        self.marks[mark as usize] = None;
         self
     }
 
@@ -90,7 +98,7 @@ impl Marks {
 
     /// What is said of all pages of a range, if it is the same: but for "mapped".
     pub(crate) fn common_rights(&self, guard: &Guard<'_>, range: &Range<u64>) -> Option<Wanted> {
-        [Mark::Writable, Mark::Hidden, Mark::Sealed].into_iter().try_fold(Wanted::AS_IT_IS, |wanted, mark| {
+        RIGHTS.into_iter().try_fold(Wanted::AS_IT_IS, |wanted, mark| {
             let set = self.of(mark).get(guard, range.start).is_some();
             self.is_so(guard, range, mark, set).then(|| wanted.with(mark, set))
         })
@@ -110,8 +118,15 @@ impl Marks {
         wait: &impl Wait,
     ) -> Result<Locked<'g>, OutOfMemory> {
         let changes = |mark: Mark| wanted.get(mark).is_some_and(|set| !self.is_so(guard, range, mark, set));
-        let guarded = wanted.keeps_rights || [Mark::Hidden, Mark::Sealed].into_iter().any(changes);
-        let is_locked = |mark: &Mark| changes(*mark) || (*mark == Mark::Writable && guarded);
+        // Looked at once for all three: who found "writable" as it is to be, and then that "hidden" is not, would change one without
+        // the other. What is looked at below is looked at under the lock.
+        let guarded = wanted.keeps_rights || RIGHTS.into_iter().any(changes);
+        let looks_again = planted("address-space: each right is looked at by itself");
+        let is_locked = |mark: &Mark| match mark {
+            Mark::Writable => guarded && (!looks_again || changes(*mark)),
+            Mark::Hidden | Mark::Sealed => (guarded || looks_again) && changes(*mark),
+            Mark::Mapped => changes(*mark),
+        };
         if range.end - range.start == 1 {
             let mut locked = [const { None }; 4];
             for mark in MARKS.into_iter().filter(is_locked) {
@@ -162,6 +177,14 @@ impl Marks {
 }
 
 impl Locked<'_> {
+    /// Whether it was seen that a mark changes, and so nobody else changes it.
+    pub(crate) fn has(&self, mark: Mark) -> bool {
+        match self {
+            Locked::Page(slots) => slots[mark as usize].is_some(),
+            Locked::Range(ranges) => ranges[mark as usize].is_some(),
+        }
+    }
+
     /// Makes the marks what is wanted, and `change` in their middle: of one page all as one; of several pages rights that go,
     /// go before, rights that come, come after, and "mapped" follows the content.
     pub(crate) fn change(&self, wanted: Wanted, change: impl FnOnce()) {

@@ -15,6 +15,7 @@ use posix_calls::{Growth, SPACE_PAGES, Sharing};
 use radix::LockedRange;
 use refcache::Counted;
 use sync::Wait;
+use sync::mutant::planted;
 
 use crate::content::{Content, note_copy};
 use crate::files::{FileId, Files};
@@ -179,7 +180,9 @@ impl<M: Mmu> AddressSpace<M> {
                     self.drop_stored(memory, content);
                 }
             });
-            self.mmu.revoke(guard, old.clone(), Revoked::All, wait);
+            if !planted("address-space: a moved page stays in the tables of its old place") {
+                self.mmu.revoke(guard, old.clone(), Revoked::All, wait);
+            }
         });
         // Nobody stores there any more, and who loads looks at the table again.
         self.content.for_each_in(guard, new.clone(), |_, value| {

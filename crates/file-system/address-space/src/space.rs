@@ -9,6 +9,7 @@ use posix_calls::{Place, Protection, SPACE_PAGES, Sharing};
 use radix::{LockedRange, RadixArray};
 use refcache::{Counted, RefCache};
 use sync::Wait;
+use sync::mutant::planted;
 
 use crate::content::Content;
 use crate::files::{FileId, Files};
@@ -197,6 +198,15 @@ impl<M: Mmu> AddressSpace<M> {
             if replaces {
                 self.mmu.revoke(guard, range.clone(), Revoked::All, wait);
             }
+            // Rights that seemed to be as wanted are not locked. Others may have changed them since, and then seen what was here
+            // before: so this comes after them. From now on nobody sees that, nor yet what comes.
+            if !marks.has(Mark::Writable) && !marks.has(Mark::Mapped) {
+                let rights = wanted.without(Mark::Mapped);
+                // Who has changed them has made slots for them.
+                if let Ok(marks) = self.marks.lock(guard, &range, rights, wait) {
+                    marks.change(rights, || ());
+                }
+            }
         });
         Ok(Mapped { page: range.start, is_new: true })
     }
@@ -270,8 +280,10 @@ impl<M: Mmu> AddressSpace<M> {
                 return outcome;
             }
             let marks = self.marks.lock(guard, &part, wanted, wait)?;
-            // Who makes a page one that cannot be written holds the lock that we have now.
-            if possible().0 != part {
+            // Nothing seemed to change any more, perhaps in the middle of another's change: that is looked at again, at one moment. Who
+            // makes a page one that cannot be written holds the lock that we have now.
+            let has_looked_once = planted("address-space: protect looks at rights in the middle of a change");
+            if (!marks.has(Mark::Writable) && !has_looked_once) || possible().0 != part {
                 continue;
             }
             let revoked = match protection {

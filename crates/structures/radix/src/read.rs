@@ -52,7 +52,16 @@ impl RadixArray {
         let mut round = 0;
         loop {
             match self.find(guard, index) {
-                End::Uniform(value, _) => return look(value),
+                End::Uniform(value, _) => {
+                    let result = look(value);
+                    // Pairs with the release of whoever gives the index a slot of its own: if `look` has seen what changed under
+                    // that, we find the slot.
+                    fence(Ordering::Acquire);
+                    let looks_once = planted("radix: an index without a slot is looked at once");
+                    if looks_once || matches!(self.find(guard, index), End::Uniform(same, _) if same == value) {
+                        return result;
+                    }
+                }
                 End::Leaf(slot) => {
                     let moment = slot.sequence.now();
                     let word = Word(slot.word.load(Ordering::Acquire));
