@@ -17,7 +17,7 @@ use crate::file::Access;
 use crate::host::Host;
 use crate::inode::{Inode, Symlink, stamp_of, time_of};
 use crate::inode_ref::InodeRef;
-use crate::instance::{ScaleFs, Stamp};
+use crate::instance::{ScaleFs, Stamp, WORKING_OBJECTS};
 
 /// Why an operation in shared memory changed nothing.
 pub(crate) type OperationError = posix_calls::OperationError<Infallible>;
@@ -40,7 +40,8 @@ const HEEDS_NO_CLAIM: u8 = 2;
 impl<H> Drop for Direct<'_, H> {
     #[inline]
     fn drop(&mut self) {
-        if self.state.get() & WORKS != 0 {
+        // Who has waited for a claim has nearly always noted something, too.
+        if self.state.get() != 0 {
             self.fs.working_ended(self.guard.core());
         }
     }
@@ -79,7 +80,8 @@ impl<'c, H: Host> Direct<'c, H> {
     #[inline]
     pub(crate) fn working_on(&self, nodes: &[InodeRef]) {
         if self.fs.claims.are_made() {
-            self.heed_claims_on(nodes);
+            // By value, so that nothing lies in memory where there are no claims.
+            self.heed_claims_on(core::array::from_fn(|index| nodes.get(index).copied()));
         }
         self.state.set(self.state.get() | WORKS);
         self.fs.working_on(self.core(), nodes);
@@ -91,9 +93,9 @@ impl<'c, H: Host> Direct<'c, H> {
     }
 
     #[cold]
-    fn heed_claims_on(&self, nodes: &[InodeRef]) {
-        if self.state.get() & HEEDS_NO_CLAIM == 0 && !nodes.is_empty() {
-            let concerns = |number| nodes.iter().any(|node| node.inode().header.number() == number);
+    fn heed_claims_on(&self, nodes: [Option<InodeRef>; WORKING_OBJECTS]) {
+        if self.state.get() & HEEDS_NO_CLAIM == 0 && nodes[0].is_some() {
+            let concerns = |number| nodes.iter().flatten().any(|node| node.inode().header.number() == number);
             self.fs.claims.heed(None, self.host, &concerns);
             // Once in a call: so the wait of a call is bounded.
             self.set_heeds_no_claim();

@@ -25,7 +25,7 @@ use crate::noted::Noted;
 /// Directories that a core remembers for growth; others are remembered when their next name comes.
 const GROWING_DIRECTORIES: usize = 4;
 /// Objects that one call can leave in the middle of a change.
-const WORKING_OBJECTS: usize = 4;
+pub(crate) const WORKING_OBJECTS: usize = 4;
 
 /// What of an object changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

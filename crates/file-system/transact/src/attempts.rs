@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use posix_calls::{Answer, Claim, Claimed, InodeNumber, NameChanges, Precedence};
+use posix_calls::{Claim, Claimed, InodeNumber, NameChanges, Precedence};
 
 use crate::base::{Base, HandleIn};
 use crate::transaction::{Sharing, Transaction};
@@ -63,26 +63,24 @@ impl<E: FnMut(Claimed)> Attempts<E> {
         }
     }
 
-    /// Begins the next attempt, which has the precedence that `by_age` makes of that of the first one.
-    ///
-    /// # Errors
-    /// The base's fault.
+    /// Gives the next attempt its place among others: the precedence that `by_age` makes of that of the first one, and a claim
+    /// if it has lost enough.
     pub(crate) fn begin<P: Base>(
         &mut self,
         base: &P,
-        sharing: Sharing,
+        begun: &mut Transaction<HandleIn<P>>,
         by_age: impl FnOnce(Precedence) -> Precedence,
-    ) -> Answer<Transaction<HandleIn<P>>, P::Objects> {
-        let begun = Transaction::begin(base, sharing)?;
+    ) {
+        let own = begun.precedence();
         let first = *self.precedence.get_or_insert_with(|| {
-            self.since_ns = begun.precedence().0;
-            begun.precedence()
+            self.since_ns = own.0;
+            own
         });
         let precedence = by_age(first);
-        if self.losses > 0 && sharing == Sharing::Shared {
+        if self.losses > 0 && begun.sharing() == Sharing::Shared {
             self.claim(base.objects(), precedence);
         }
-        Ok(begun.with_precedence(precedence).with_claim(self.claimed.is_some()))
+        begun.stand(precedence, self.claimed.is_some());
     }
 
     /// An attempt has failed, by this object as far as that is known.

@@ -78,9 +78,12 @@ impl<F> PathCalls<F> {
 impl<F: Borrow<FileSystem>> PathCalls<F> {
     /// Begins the next attempt of a transaction.
     pub(crate) fn begin(files: F, attempts: &mut Attempts<impl FnMut(Claimed)>) -> io::Result<PathCalls<F>> {
-        let begun = files
-            .borrow()
-            .act(|base| attempts.begin(&WithData(base), Sharing::Shared, |first| first).map_err(Errno::from))?;
+        let begun = files.borrow().act(|base| {
+            let base = WithData(base);
+            let mut begun = Transaction::begin(&base, Sharing::Shared).map_err(Errno::from)?;
+            attempts.begin(&base, &mut begun, |first| first);
+            Ok(begun)
+        })?;
         Ok(PathCalls { files, transaction: Mutex::new(Some(begun)) })
     }
 

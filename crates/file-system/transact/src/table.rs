@@ -12,8 +12,10 @@ use hashbrown::HashTable;
 
 /// Up to so many rows are looked through.
 const ROW: usize = 16;
-/// For so many there is room at once.
+/// For so many there is room at once,
 const FIRST: usize = 8;
+/// if they take no more than this: allocators keep blocks of up to about a thousand bytes at hand for the next one who asks.
+const AT_HAND_BYTES: usize = 1024;
 
 /// Rows by key, in the order in which they came. None goes.
 #[derive(Clone, Debug)]
@@ -70,7 +72,7 @@ impl<K: Eq + Hash, V> Table<K, V> {
         let row = self.rows.len();
         if row == 0 {
             // What most transactions know.
-            self.rows.reserve(FIRST);
+            self.rows.reserve_exact(FIRST.min(AT_HAND_BYTES / size_of::<(K, V)>()).max(1));
         }
         self.rows.push((key, value));
         if !self.index.is_empty() {

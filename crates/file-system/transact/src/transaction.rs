@@ -194,9 +194,14 @@ impl<H> Transaction<H> {
         self
     }
 
-    pub(crate) fn with_claim(mut self, has_claim: bool) -> Transaction<H> {
-        self.state.get_mut().has_claim = has_claim;
-        self
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.state.borrow().sharing
+    }
+
+    /// How it stands to others: who commits first, and whether they wait for it.
+    pub(crate) fn stand(&mut self, precedence: Precedence, has_claim: bool) {
+        let state = self.state.get_mut();
+        (state.precedence, state.has_claim) = (precedence, has_claim);
     }
 
     /// Who commits first of those that do so at the same time.

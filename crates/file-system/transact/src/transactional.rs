@@ -117,7 +117,8 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
         for _ in 0..self.attempts.max(1) {
             let base = (self.begin)();
             let by_age = |first: Precedence| Precedence(u64::from(u8::MAX - self.priority) << 56 | first.0 >> 8);
-            let transaction = attempts.begin(&base, self.sharing, by_age).map_err(Errno::from)?;
+            let mut transaction = Transaction::begin(&base, self.sharing).map_err(Errno::from)?;
+            attempts.begin(&base, &mut transaction, by_age);
             drop(base);
             let mut running = Running {
                 transaction: Some(transaction),
