@@ -19,7 +19,7 @@
 //! ```text
 //! read a page:   value none: a hole if a later index has a value, else the end;  again if this one has got one, or the file was cut
 //!                value: copy; with P as far as the size goes; again if the slot has changed meanwhile
-//! write a page:  nothing if it holds the bytes already;  lock the slot;  if it has P or no value, and the size is not known to be higher: raise the size
+//! write a page:  nothing if it holds the bytes already, or is a hole, by the floor, and they are zeros;  lock the slot;  if it has P or no value, and the size is not known to be higher: raise the size
 //!                copy in place, or into a new page;  unlock
 //! ```
 //! Longer and shorter files: [`resizing`].
@@ -368,17 +368,37 @@ impl File {
     /// what is written mostly do so in their first line.
     fn look<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &[u8]) -> Look {
         let Access { fs, guard, wait } = access;
-        self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), |value| {
-            let Some(value) = value.filter(|value| is_below_end(Some(*value))) else {
-                return Look::MayEnd;
-            };
-            let is_same = match Entry::decode(value).page {
+        let look_at_hole = || if bytes.iter().all(|byte| *byte == 0) { Look::Same } else { Look::BelowEnd };
+        let seen = self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), |value| {
+            let Some(value) = value else { return None };
+            if !is_below_end(Some(value)) {
+                return Some(Look::MayEnd);
+            }
+            Some(match Entry::decode(value).page {
                 // SAFETY: the page was in the slot under this guard, as in `read_page`; callers stay within a page.
-                Some(page) => unsafe { shared_bytes::equals(fs.pages().address(page).as_ptr().add(start), bytes) },
-                None => bytes.iter().all(|byte| *byte == 0),
-            };
-            if is_same { Look::Same } else { Look::BelowEnd }
-        })
+                Some(page) if unsafe { shared_bytes::equals(fs.pages().address(page).as_ptr().add(start), bytes) } => {
+                    Look::Same
+                }
+                Some(_) => Look::BelowEnd,
+                None => look_at_hole(),
+            })
+        });
+        seen.unwrap_or_else(|| if self.is_known_hole(access, index) { look_at_hole() } else { Look::MayEnd })
+    }
+
+    /// Whether a page has no value and the floor tells that the file goes on behind it. Without a cut meanwhile both were so at one
+    /// moment. Where the floor may tell nothing it is not asked.
+    fn is_known_hole<W: Wait>(&self, access: Access<'_, W>, index: u64) -> bool {
+        let Access { guard, wait, .. } = access;
+        if !self.pages.may_be_known(index) {
+            return false;
+        }
+        let floor = self.size.floor_beside_marks(access.is_as_before());
+        let Some(floor) = floor.filter(|floor| floor.words[0] >= (index + 1) * PAGE) else { return false };
+        let is_none = |value: Option<u64>| value.is_none();
+        planted("scalefs: a hole is looked at once")
+            || self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), is_none)
+                && self.size.still_has(&floor)
     }
 
     /// The floor, for a core that has locked a slot that the end may move to; none while a cut is under way, which may have
@@ -414,14 +434,11 @@ impl File {
             let early = if looks_early { self.size.floor() } else { None };
             let slot = self.pages.array.lock_slot(guard, index, wait)?;
             let value = slot.value();
-            if !may_extend && !is_below_end(value) {
-                continue;
-            }
             let old = value.map_or(Entry { page: None, may_end: true }, Entry::decode);
-            let floor = match may_extend {
-                false => None,
-                true if looks_early => early,
-                true => match self.floor_under_lock() {
+            let floor = match is_below_end(value) {
+                true => None,
+                false if looks_early => early,
+                false => match self.floor_under_lock() {
                     Some(floor) => Some(floor),
                     None => {
                         drop(slot);
@@ -433,6 +450,9 @@ impl File {
             };
             let known = floor.map_or(0, |floor| floor.words[0]);
             let is_below = is_below_end(value) || known >= (index + 1) * PAGE;
+            if !may_extend && !is_below {
+                continue;
+            }
             let page = old.page.map_or_else(|| fs.pages().allocate(core), Ok)?;
             let address = fs.pages().address(page).as_ptr();
             let has_moved = || fs.sizes().try_read(&self.size) != Some([index * PAGE + start as u64]);

@@ -395,6 +395,7 @@ fn any_call(append: bool) -> impl Strategy<Value = Call> {
     // Most near the beginning, some in other leaves of the array.
     let at = || prop_oneof![6 => 0..10_usize, 1 => 10..90_usize];
     let longest = if append { 1 } else { 2 * UNITS_PER_PAGE };
+    let value = || prop_oneof![5 => 1..200_u8, 1 => Just(0)];
     prop_oneof![
         3 => (name(), flags).prop_map(move |(name, flags)| Call::Open(name, flags, append)),
         1 => name().prop_map(Call::Unlink),
@@ -402,9 +403,9 @@ fn any_call(append: bool) -> impl Strategy<Value = Call> {
         2 => fd().prop_map(Call::Duplicate),
         1 => (fd(), fd()).prop_map(|(fd, target)| Call::DuplicateTo(fd, target)),
         4 => fd().prop_map(|fd| Call::Read(fd, 1)),
-        4 => (fd(), 1..200_u8).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
+        4 => (fd(), value()).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
         5 => (fd(), at(), 1..9_usize).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
-        5 => (fd(), at(), 1..=longest, 1..200_u8)
+        5 => (fd(), at(), 1..=longest, value())
             .prop_map(|(fd, start, length, fill)| Call::WriteAt(fd, start, length, fill)),
         2 => (fd(), -3..8_i64, whence).prop_map(|(fd, offset, whence)| Call::Seek(fd, offset, whence)),
         2 => (fd(), at()).prop_map(|(fd, size)| Call::Resize(fd, size)),
@@ -644,6 +645,17 @@ fn found_once() -> Vec<(&'static str, Plan)> {
         (
             "scalefs: a cut sets the size that it saw",
             (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1), Call::WriteAt(1, 0, 3, 7), Call::Size(1)]], false),
+        ),
+        // Zeros were not written, since there was no page once and the file went on behind it later: in between there was a page.
+        (
+            "scalefs: a hole is looked at once",
+            (
+                vec![
+                    vec![Call::WriteAt(0, 4, 4, 0), Call::ReadAt(0, 4, 1)],
+                    vec![Call::Resize(1, 0), Call::WriteAt(1, 4, 1, 7), Call::Size(1), Call::Resize(1, 9)],
+                ],
+                false,
+            ),
         ),
     ]
 }
