@@ -109,7 +109,7 @@ pub fn reopen<'v, D: DataOperations>(
     options: DescriptorOptions,
 ) -> Result<u32, Errno> {
     let description = description(owner, fd)?;
-    if owner.objects().kind(owner.node(description)) == Kind::Socket {
+    if owner.objects().kind(owner.node(description)) == Kind::Socket && !planted("calls: a socket can be opened anew") {
         return Err(Errno::ENXIO);
     }
     let handle = owner.objects().retain(owner.node(description))?;
@@ -296,24 +296,29 @@ pub fn read<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result
     }
     let lock = process.lock_offset(description)?;
     let (start, length) = check_range(process.locked_offset(&lock) as i64, bytes.len())?;
+    process.will_reach(&lock, start + length as u64)?;
     let read = process.read_range(node, start, &mut bytes[..length])?;
     process.unlock_offset(lock, start + read as u64)?;
     Ok(read)
 }
 
-/// Writes to a file at an offset, or at the end if the description says so.
+/// Whether writes go to the end.
+fn appends<D: DataOperations>(process: &D, description: D::Description<'_>) -> Result<bool, Errno> {
+    Ok(process.status(description)?.contains(StatusFlags::APPEND))
+}
+
+/// Writes to a file at an offset, or at the end if the description [`appends`].
 fn write_file<'v, D: DataOperations>(
     process: &'v D,
     description: D::Description<'v>,
     bytes: &[u8],
-    offset: i64,
+    (offset, appends): (i64, bool),
 ) -> Result<Written, Errno> {
     let (offset, length) = check_range(offset, bytes.len())?;
     if length == 0 && !planted("calls: a write of no bytes appends") {
         // Linux: `generic_write_checks` ends before O_APPEND moves the offset.
         return Ok(Written { offset, length });
     }
-    let appends = process.status(description)?.contains(StatusFlags::APPEND);
     let at = match appends && !planted("calls: O_APPEND says nothing to pwrite") {
         true => WriteAt::End,
         false => WriteAt::Offset(offset),
@@ -349,7 +354,7 @@ pub fn write_at<D: DataOperations>(process: &D, fd: u32, bytes: &[u8], offset: i
     if !process.mode(description).write {
         return Err(Errno::EBADF);
     }
-    write_file(process, description, bytes, offset).map(|written| written.length)
+    write_file(process, description, bytes, (offset, appends(process, description)?)).map(|written| written.length)
 }
 
 /// Writes at the descriptor's offset, or into a pipe; EAGAIN where it would wait.
@@ -373,8 +378,11 @@ pub fn write<D: DataOperations>(process: &D, fd: u32, bytes: &[u8]) -> Result<us
     if let Some(written) = process.write_next(description, bytes) {
         return written;
     }
+    let appends = appends(process, description)?;
     let lock = process.lock_offset(description)?;
-    let written = write_file(process, description, bytes, process.locked_offset(&lock) as i64)?;
+    let start = process.locked_offset(&lock);
+    process.will_reach(&lock, if appends { u64::MAX } else { start.saturating_add(bytes.len() as u64) })?;
+    let written = write_file(process, description, bytes, (start as i64, appends))?;
     process.unlock_offset(lock, written.offset + written.length as u64)?;
     Ok(written.length)
 }
@@ -405,11 +413,12 @@ pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence
             if planted("calls: an lseek too far overflows") { Ok(base.saturating_add(offset)) } else { target }?;
         u64::try_from(target).map_err(|_| Errno::EINVAL)
     };
-    // Before the beginning, wherever the offset is: it is not looked at. From the end, no size is asked for.
+    // Before the beginning, wherever the offset is: it is not looked at, but how far it may be at most. From the end, no size is
+    // asked for.
     if offset < 0 {
         let is_before = match whence {
             Whence::Start => true,
-            Whence::Current => false,
+            Whence::Current => !process.may_reach(description, offset.unsigned_abs())?,
             Whence::End => {
                 process.objects().kind(node) != Kind::Regular || process.is_shorter_than(node, offset.unsigned_abs())?
             }

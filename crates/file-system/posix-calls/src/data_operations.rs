@@ -181,6 +181,15 @@ pub trait DataOperations: Sized {
     /// The implementation's fault alone.
     fn offset_stays(&self, description: Self::Description<'_>, offset: Offset) -> AnswerOf<bool, Self>;
 
+    /// Whether the offset may be so many bytes or more; it was less at some moment of the call if not. Lets an implementation tell
+    /// without a look at the offset, which others move.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn may_reach(&self, _: Self::Description<'_>, _bytes: u64) -> AnswerOf<bool, Self> {
+        Ok(true)
+    }
+
     /// Waits until no other call moves the offset, and keeps others from it.
     ///
     /// # Errors
@@ -189,6 +198,14 @@ pub trait DataOperations: Sized {
 
     /// The offset in bytes that is locked.
     fn locked_offset(&self, lock: &Self::OffsetLock<'_>) -> u64;
+
+    /// Says how far the offset may move before it is unlocked, and so before anybody can know of what moves it.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn will_reach(&self, _: &Self::OffsetLock<'_>, _most_bytes: u64) -> AnswerOf<(), Self> {
+        Ok(())
+    }
 
     /// Moves the offset and unlocks it.
     ///

@@ -1,16 +1,25 @@
 //! Open file descriptions: what descriptors lead to (POSIX.1-2017, 3.258), and what of them is shared when.
 //!
 //! ```text
-//! │ node, access, flags   64 │ references 128 │ offset, moves, lock 192 │
+//! │ node, access, flags   64 │ references, reach 128 │ offset, moves, lock 192 │
 //! ```
 //! Calls that do not use the offset read the first line only. A call takes no reference: it found the description in a
 //! table, whose reference counts, and a description is freed only after every core has maintained, which none does in a
 //! call. So another thread may close the descriptor in the middle of a call.
+//!
+//! **The reach** is a page, or the least power of two that the offset is not above. An `lseek` to before the beginning looks at it
+//! alone, and shares nothing with moves of the offset that do not pass such a bound. Whoever moves the offset raises it
+//! before anybody can see what goes with the move, and lowers it after the move.
+//!
+//! ```text
+//! move:  lock;  reach rises, fence;  bytes are read or written;  offset, moves;  reach falls;  unlock
+//! ```
 #![allow(unsafe_code)]
 
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
+use pages::PAGE_BYTES;
 use percpu::{ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::{AccessMode, Kind, Offset, PipeEnd, StatusFlags};
 use refcache::{Counted, CountedKind};
@@ -29,7 +38,8 @@ pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open 
     "node" = opened.0.node,
     "mode" = opened.0.mode,
     "status" = opened.0.status,
-    "references" = references,
+    "references" = references.0.counted,
+    "reach of the offset" = references.0.reach,
     "offset" = position.0.offset,
     "moves of the offset" = position.0.moves,
     "offset's lock" = position.0.lock,
@@ -39,8 +49,7 @@ pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open 
 #[repr(C)]
 pub(crate) struct Description {
     pub(crate) opened: CacheLine<OpenedFile>,
-    /// Descriptors that lead here.
-    references: CacheLine<Counted>,
+    references: CacheLine<References>,
     position: CacheLine<Position>,
 }
 
@@ -58,6 +67,15 @@ pub(crate) struct OpenedFile {
     status: AtomicU32,
 }
 
+/// What is written seldom. The count comes first: see [`DescriptionPtr::of_references`].
+#[repr(C)]
+struct References {
+    /// Of descriptors that lead here.
+    counted: Counted,
+    /// Guarded by the offset's lock, read by anybody: what the offset is not above. See the module's head.
+    reach: AtomicU64,
+}
+
 struct Position {
     /// Guarded by `lock`, read by anybody.
     offset: AtomicU64,
@@ -69,7 +87,14 @@ struct Position {
 /// An offset that nobody else moves, until this is dropped.
 pub(crate) struct LockedOffset<'d> {
     position: &'d Position,
+    reach: &'d AtomicU64,
     _lock: CoreLockGuard<'d>,
+}
+
+/// The bound that an offset is not above.
+#[inline]
+fn bound(bytes: u64) -> u64 {
+    bytes.max(PAGE_BYTES as u64).checked_next_power_of_two().unwrap_or(u64::MAX)
 }
 
 impl LockedOffset<'_> {
@@ -78,11 +103,35 @@ impl LockedOffset<'_> {
         self.position.offset.load(Ordering::Relaxed)
     }
 
+    /// Says how far the offset may move, before anything is done from which others can know that it will.
+    #[inline]
+    pub(crate) fn will_reach(&self, most_bytes: u64) {
+        if self.reach.load(Ordering::Relaxed) < most_bytes
+            && !planted("scalefs: an offset's reach is told after the move")
+        {
+            self.reach.store(bound(most_bytes), Ordering::Relaxed);
+            // Pairs with the one that each call begins with: who has changed what we read finds the reach.
+            fence(Ordering::SeqCst);
+        }
+    }
+
     pub(crate) fn move_to(self, bytes: u64) {
         let Position { offset, moves, .. } = self.position;
         if bytes != self.bytes() {
+            self.will_reach(bytes);
             offset.store(bytes, Ordering::Release);
             moves.store(moves.load(Ordering::Relaxed) + 1, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for LockedOffset<'_> {
+    /// Lets the reach be what it is of the offset, before others may move that.
+    fn drop(&mut self) {
+        let bound = bound(self.bytes());
+        if self.reach.load(Ordering::Relaxed) != bound {
+            // Release pairs with the acquire in `may_reach`: whoever sees the lower bound finds the offset below it.
+            self.reach.store(bound, Ordering::Release);
         }
     }
 }
@@ -116,9 +165,11 @@ impl DescriptionPtr {
     ) -> Result<DescriptionPtr, OutOfMemory> {
         let opened = OpenedFile { node, mode, status: AtomicU32::new(status.bits()) };
         let position = Position { offset: AtomicU64::new(0), moves: AtomicU64::new(0), lock: CoreLock::new() };
+        let references =
+            References { counted: Counted::new(1, KIND_DESCRIPTION), reach: AtomicU64::new(PAGE_BYTES as u64) };
         core.allocate_object(Description {
             opened: CacheLine(opened),
-            references: CacheLine(Counted::new(1, KIND_DESCRIPTION)),
+            references: CacheLine(references),
             position: CacheLine(position),
         })
         .map(DescriptionPtr)
@@ -211,7 +262,7 @@ impl Description {
 
     pub(crate) fn change_references(&self, fs: &ScaleFs, core: &Core<'_>, change: i64) {
         // SAFETY: a descriptor leads here, or did in this call.
-        unsafe { fs.counts().change(core, &self.references, change) };
+        unsafe { fs.counts().change(core, &self.references.counted, change) };
     }
 
     #[inline]
@@ -241,9 +292,16 @@ impl Description {
         is_free && self.offset() == offset
     }
 
+    /// Whether the offset may be so many bytes or more.
+    #[inline]
+    pub(crate) fn may_reach(&self, bytes: u64) -> bool {
+        self.references.reach.load(Ordering::Acquire) >= bytes
+    }
+
     /// Waits until nobody else moves the offset, and keeps others from it.
     pub(crate) fn lock_offset<'d>(&'d self, core: &'d Core<'_>, wait: &impl Wait) -> LockedOffset<'d> {
-        LockedOffset { position: &self.position, _lock: self.position.lock.lock(core, RANK_OFFSET, wait) }
+        let lock = self.position.lock.lock(core, RANK_OFFSET, wait);
+        LockedOffset { position: &self.position, reach: &self.references.reach, _lock: lock }
     }
 
     /// Unlocks the offset that a dead process held.

@@ -234,6 +234,11 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
         Ok(description.get().stays(offset))
     }
 
+    #[inline]
+    fn may_reach(&self, description: DescriptionRef<'_>, bytes: u64) -> AnswerOf<bool, Self> {
+        Ok(description.get().may_reach(bytes))
+    }
+
     fn lock_offset<'v>(&'v self, description: DescriptionRef<'v>) -> AnswerOf<OffsetLock<'v>, Self> {
         let core: &'v Core<'v> = self.core();
         self.fs.moving_offset(core, description.address());
@@ -244,6 +249,12 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
     #[inline]
     fn locked_offset(&self, lock: &OffsetLock<'_>) -> u64 {
         lock.offset.bytes()
+    }
+
+    #[inline]
+    fn will_reach(&self, lock: &OffsetLock<'_>, most_bytes: u64) -> AnswerOf<(), Self> {
+        lock.offset.will_reach(most_bytes);
+        Ok(())
     }
 
     fn unlock_offset(&self, lock: OffsetLock<'_>, bytes: u64) -> AnswerOf<(), Self> {

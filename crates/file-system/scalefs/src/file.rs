@@ -370,7 +370,7 @@ impl File {
         let Access { fs, guard, wait } = access;
         let look_at_hole = || if bytes.iter().all(|byte| *byte == 0) { Look::Same } else { Look::BelowEnd };
         let seen = self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), |value| {
-            let Some(value) = value else { return None };
+            let value = value?;
             if !is_below_end(Some(value)) {
                 return Some(Look::MayEnd);
             }

@@ -407,7 +407,7 @@ fn any_call(append: bool) -> impl Strategy<Value = Call> {
         5 => (fd(), at(), 1..9_usize).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
         5 => (fd(), at(), 1..=longest, value())
             .prop_map(|(fd, start, length, fill)| Call::WriteAt(fd, start, length, fill)),
-        2 => (fd(), -3..8_i64, whence).prop_map(|(fd, offset, whence)| Call::Seek(fd, offset, whence)),
+        2 => (fd(), prop_oneof![4 => -3..8_i64, 1 => -12..-3_i64], whence).prop_map(|(fd, offset, whence)| Call::Seek(fd, offset, whence)),
         2 => (fd(), at()).prop_map(|(fd, size)| Call::Resize(fd, size)),
         2 => fd().prop_map(Call::Size),
     ]
@@ -645,6 +645,17 @@ fn found_once() -> Vec<(&'static str, Plan)> {
         (
             "scalefs: a cut sets the size that it saw",
             (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1), Call::WriteAt(1, 0, 3, 7), Call::Size(1)]], false),
+        ),
+        // The size of a write was seen before how far the offset reached.
+        (
+            "scalefs: an offset's reach is told after the move",
+            (
+                vec![
+                    vec![Call::Seek(0, 8, Whence::Start), Call::Write(0, 1, 7)],
+                    vec![Call::Size(1), Call::Seek(0, -9, Whence::Current)],
+                ],
+                false,
+            ),
         ),
         // Zeros were not written, since there was no page once and the file went on behind it later: in between there was a page.
         (

@@ -254,7 +254,12 @@ impl<D: DataChanges> Base for WithData<D> {
         // By identity, so that no two wait for each other.
         descriptions
             .into_iter()
-            .map(|(identity, description)| Ok((identity, self.0.lock_offset(description)?)))
+            .map(|(identity, description)| {
+                let lock = self.0.lock_offset(description)?;
+                // All that the transaction changes is known at its decision, the offset after it.
+                self.0.will_reach(&lock, u64::MAX)?;
+                Ok((identity, lock))
+            })
             .collect()
     }
 
