@@ -1,5 +1,5 @@
 """What calls on ScaleFS cost, in process and on one core, as a part of what they cost on tmpfs in the same run; calls
-on memory and faults, as a part of the host's; creation, renaming and removal in a shared directory by one and two
+on memory, faults and datagrams, as a part of the host's; creation, renaming and removal in a shared directory by one and two
 threads; and a directory of a million files.
 """
 
@@ -20,10 +20,11 @@ GOALS = {
     **{f"pread 4 KiB{place}": 0.35 for place in ("", " in cache")},
     **{f"pwrite 4 KiB{place}": 0.45 for place in ("", " in cache")},
     "map+touch+unmap": 0.25,
+    **{f"send+receive, {order}": 0.3 for order in ("ordered", "unordered")},
     **{f"fault, {access} a file": 0.25 for access in ("load of", "store to")},
     **{f"{mark}, {threads} threads": 1.0 for mark in ("MWCM", "MWRM", "MWUM") for threads in (1, 2)},
 }
-"""The part of tmpfs's time that a call may take, or of the host's for memory."""
+"""The part of tmpfs's time that a call may take, or of the host's for memory and sockets."""
 
 _SPREAD = r"\[(?P<{0}_low>[\d.]+), (?P<{0}_high>[\d.]+)\]"
 _ROW = re.compile(
@@ -39,7 +40,7 @@ _THREADS = re.compile(r"^(?P<mark>MW\w\w), (?P<threads>\d) threads$")
 def measure() -> list[Figure]:
     """Ratios to tmpfs by call, and bytes and slow-down of the large directory."""
     figures: list[Figure] = []
-    for bench in ("calls", "data", "memory"):
+    for bench in ("calls", "data", "memory", "sockets"):
         command = ("cargo", "bench", "--quiet", "-p", "scalefs", "--bench", bench)
         figures += figures_of(text_of(*command), " ".join(command))
     return figures

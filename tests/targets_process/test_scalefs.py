@@ -31,7 +31,7 @@ from tests.targets.handwritten import CREATE_CREATE, RIGHT, STAT_STAT, UNKNOWN_C
 
 EVENT_SECONDS = 60.0
 EXPECTED_CONFLICTS = {("open", "open"): 2, ("open", "rename"): 4}
-"""Tests of `names` that no implementation passes, by their calls; docs/notes/scalefs.md says why."""
+"""Tests of `names` that no implementation passes, by their calls; docs/notes/scalefs-sharing.md says why."""
 
 
 def started(argument: str = "scalefs") -> ScaleFsTarget:

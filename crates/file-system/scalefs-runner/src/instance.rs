@@ -8,7 +8,6 @@ use std::ptr::{self, NonNull};
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
 use scalefs::{Clocked, Direct, Ended, Errno, InProcess, OpenNode, Process, ProcessNumber, ScaleFs, ScaleFsConfig};
-use sockets::{Sockets, SocketsConfig};
 use sync::Spin;
 
 use crate::children::Children;
@@ -62,7 +61,6 @@ pub struct Instance {
     /// Where the tables that `ScaleFs::create` makes begin and end; objects follow.
     tables: (usize, usize),
     file_system: &'static ScaleFs,
-    sockets: &'static Sockets,
     processes: &'static [Process],
     children: &'static Children<Process>,
 }
@@ -71,8 +69,6 @@ pub struct Instance {
 pub struct Actor {
     /// The instance's file system.
     pub file_system: &'static ScaleFs,
-    /// The instance's sockets.
-    pub sockets: &'static Sockets,
     /// The processes of tests, that of the set-up, and those of users.
     pub processes: &'static [Process],
     /// The children of process 0.
@@ -107,9 +103,6 @@ impl Instance {
         // SAFETY: the mapping is ours alone, and never unmapped.
         let pages = unsafe { PagePool::create(arena, pages_base, PAGE_COUNT) }.map_err(too_small)?;
         let file_system = ScaleFs::create_with_pages(&core, pages, config).map_err(too_small)?;
-        let config = SocketsConfig { seed: hash_seed, bucket_count: 1024 };
-        // SAFETY: the pool lies in the same arena.
-        let sockets = unsafe { Sockets::create(&core, pages, config) }.map_err(too_small)?;
         let process = |credentials| {
             let process = Process::new(file_system, &core, credentials);
             if surroundings.has_users() {
@@ -124,7 +117,6 @@ impl Instance {
             arena,
             tables: (tables_start, end_of_used()),
             file_system,
-            sockets,
             processes: Box::leak(processes.into()),
             children: Box::leak(Box::new(Children::none())),
         })))
@@ -166,7 +158,6 @@ impl Instance {
     pub fn enter(&'static self, number: usize) -> Result<(), String> {
         let actor = Actor {
             file_system: self.file_system,
-            sockets: self.sockets,
             processes: self.processes,
             children: self.children,
             clock: clock(),
@@ -214,10 +205,6 @@ impl Subject for Actor {
         mapped
     }
 
-    fn sockets(&self) -> Option<(&Sockets, &Core<'_>)> {
-        Some((self.sockets, &self.core))
-    }
-
     fn children(&self) -> &Children<Process> {
         self.children
     }
@@ -245,10 +232,8 @@ impl Subject for Actor {
     fn maintain(&self, idle_cores_too: bool) {
         if idle_cores_too {
             self.file_system.maintain_with_idle_cores(&self.core, &self.clock);
-            self.core.arena().for_each_idle_core(|idle| self.sockets.maintain(idle));
         } else {
             self.file_system.maintain(&self.core, &self.clock);
         }
-        self.sockets.maintain(&self.core);
     }
 }

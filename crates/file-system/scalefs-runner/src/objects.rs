@@ -43,7 +43,7 @@ impl ObjectList {
     /// The file cannot be written.
     pub fn update(&mut self, instance: &Instance) -> io::Result<()> {
         let told = self.told;
-        let new = parts::chunks(instance.arena(), &sockets::OBJECT_KINDS).filter(|part| part.memory.end > told);
+        let new = parts::chunks(instance.arena()).filter(|part| part.memory.end > told);
         let new: Vec<_> =
             new.map(|Part { memory, kind }| Part { memory: memory.start.max(told)..memory.end, kind }).collect();
         self.told = new.last().map_or(told, |part| part.memory.end);

@@ -116,7 +116,6 @@ pub enum Work {
     /// What the call before has opened.
     CloseNode,
     CloseAll,
-    CloseSockets,
     EndChildren,
     UnmapAll,
     TouchAll,
@@ -254,12 +253,11 @@ impl<H> Operation<H> {
                 Ok(()) => Outcome::Success,
                 Err(fault) => Outcome::Raised(memory::signal(fault)),
             }),
-            Work::Socket(work) => match socket_calls::perform(actor.sockets(), work, first) {
-                Ok(Came::Nothing) => Ok(Outcome::Success),
-                Ok(Came::Number(number)) => Ok(Outcome::Number(number)),
-                Ok(Came::Outside(value)) => Ok(Outcome::Outside(value)),
-                Err(number) => return -number,
-            },
+            Work::Socket(work) => socket_calls::perform(actor, work, first).map(|came| match came {
+                Came::Nothing => Outcome::Success,
+                Came::Number(number) => Outcome::Number(number),
+                Came::Outside(value) => Outcome::Outside(value),
+            }),
             Work::Process(work) => match process_calls::perform(actor, work) {
                 Ok(process_calls::Came::Nothing) => Ok(Outcome::Success),
                 Ok(process_calls::Came::Number(number)) => Ok(Outcome::Number(number)),
@@ -363,10 +361,6 @@ impl<H> Operation<H> {
                 Ok(Value::Null)
             }
             Work::CloseAll => outside::close_all(actor, process),
-            Work::CloseSockets => {
-                socket_calls::close_all(actor.sockets());
-                Ok(Value::Null)
-            }
             Work::EndChildren => {
                 process_calls::end_all(actor);
                 Ok(Value::Null)

@@ -1,24 +1,33 @@
 //! Calls on sockets: what a test's pairs and names stand for, and the calls under test, each a function of its own.
 //!
-//! A socket stands in a table, at the number of its pair, or at one that its name gets in the test: a line for each, as a
-//! table of descriptors has.
+//! All are calls on descriptors of one process. The ends of a pair have numbers that follow from the pair's; a socket with a name
+//! has any number, which stands in a table: a line for each name.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use percpu::{CacheLine, Core};
+use percpu::CacheLine;
+use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::{DataOperations, Errno, NumberChoice, OnExec, SocketName, SocketOrder, sockets};
 use runner::arguments::Arguments;
-use sockets::{Name, Order, Received, Socket, SocketError, Sockets};
-use sync::Spin;
 use wire::value::Value;
 
+use crate::subject::Subject;
+
+/// The process whose descriptors these are.
+pub const PROCESS: usize = 0;
 /// Pairs that tests can name; and names that a test can have.
 const COUNT: usize = 8;
-const EBADF: i64 = 9;
-/// Of an implementation that has no sockets.
-const ENOSYS: i64 = 38;
+const ANY: DescriptorOptions = DescriptorOptions { number: NumberChoice::Any, ..DescriptorOptions::PLAIN };
 
-/// The sockets of an implementation, and the core that acts.
-pub type Actor<'a> = (&'a Sockets, &'a Core<'a>);
+/// The number of the end that receives.
+fn receiver(pair: usize) -> u32 {
+    2 * pair as u32
+}
+
+/// The number of the end that sends.
+fn sender(pair: usize) -> u32 {
+    receiver(pair) + 1
+}
 
 /// Where a socket stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +49,7 @@ pub enum SocketWork {
     Close(usize),
     Bind(usize),
     // Set-up and observation.
-    Use(Order),
+    Use(SocketOrder),
     MakePair {
         pair: usize,
         receives: bool,
@@ -53,7 +62,7 @@ pub enum SocketWork {
     },
     Drain {
         from: Place,
-        order: Order,
+        order: SocketOrder,
     },
 }
 
@@ -67,44 +76,21 @@ pub enum Came {
     Outside(Value<'static>),
 }
 
-type Table = [CacheLine<AtomicUsize>; COUNT];
-const fn empty() -> Table {
-    [const { CacheLine(AtomicUsize::new(0)) }; COUNT]
-}
-
-/// Sockets by number, or zero: the ends of pairs that receive, those that send, and named ones.
-static RECEIVERS: Table = empty();
-static SENDERS: Table = empty();
-static NAMED: Table = empty();
+/// By number of a name: one more than the descriptor of the socket that has it, or zero.
+static NAMED: [CacheLine<AtomicU32>; COUNT] = [const { CacheLine(AtomicU32::new(0)) }; COUNT];
 /// Whether the sockets of this test are ordered: written by the coordinator, between the calls.
 static ORDERED: AtomicBool = AtomicBool::new(true);
 
-fn order() -> Order {
-    if ORDERED.load(Ordering::Relaxed) { Order::Ordered } else { Order::Unordered }
+fn order() -> SocketOrder {
+    if ORDERED.load(Ordering::Relaxed) { SocketOrder::Ordered } else { SocketOrder::Unordered }
 }
 
-fn table(place: Place) -> &'static AtomicUsize {
+/// The descriptor of what receives in a place.
+fn descriptor(place: Place) -> Result<u32, Errno> {
     match place {
-        Place::Pair(number) => &RECEIVERS[number],
-        Place::Name(number) => &NAMED[number],
+        Place::Pair(pair) => Ok(receiver(pair)),
+        Place::Name(number) => NAMED[number].load(Ordering::Acquire).checked_sub(1).ok_or(Errno::EBADF),
     }
-}
-
-/// The socket in a place.
-fn socket(place: &AtomicUsize) -> Option<Socket> {
-    // SAFETY: what stands in a table was open when we looked: who closes it takes it out first. If it is closed meanwhile
-    // it is freed only after this core too has maintained, which it does between operations.
-    unsafe { Socket::from_address(place.load(Ordering::Acquire)) }
-}
-
-/// The socket in a place, for whoever closes it: of several only one gets it.
-fn take(place: &AtomicUsize) -> Option<Socket> {
-    // Look without writing first.
-    if place.load(Ordering::Acquire) == 0 {
-        return None;
-    }
-    // SAFETY: what stood in the table was open, and nobody else gets it to close it.
-    unsafe { Socket::from_address(place.swap(0, Ordering::AcqRel)) }
 }
 
 /// What a window's names stand for, and whether it has sockets.
@@ -115,8 +101,8 @@ pub struct SocketTest {
 }
 
 impl SocketTest {
-    fn order(arguments: &Arguments<'_>, parameter: usize) -> Result<Order, String> {
-        Ok(if arguments.flag(parameter)? { Order::Ordered } else { Order::Unordered })
+    fn order(arguments: &Arguments<'_>, parameter: usize) -> Result<SocketOrder, String> {
+        Ok(if arguments.flag(parameter)? { SocketOrder::Ordered } else { SocketOrder::Unordered })
     }
 
     fn pair(arguments: &Arguments<'_>) -> Result<usize, String> {
@@ -192,133 +178,105 @@ impl SocketTest {
         Ok(Some((work, name)))
     }
 
-    /// Whether the window had sockets; it is over.
-    pub fn end(&mut self) -> bool {
+    /// The window is over, and all descriptors are closed.
+    pub fn end(&mut self) {
         self.names.clear();
-        std::mem::take(&mut self.used)
+        if std::mem::take(&mut self.used) {
+            NAMED.iter().for_each(|place| place.store(0, Ordering::Release));
+        }
     }
 }
 
-/// See [`sockets::Sockets::send`].
+/// See [`sockets::send`].
 #[inline(never)]
-fn send(actor: Actor<'_>, from: &Socket, message: &[u8]) -> Result<(), SocketError> {
-    actor.0.send(actor.1, from, message, &Spin)
+fn send<D: DataOperations>(process: &D, fd: u32, message: &[u8]) -> Result<usize, Errno> {
+    sockets::send(process, fd, None, message)
 }
 
-/// See [`sockets::Sockets::send_to`]; from a socket that is made for it and closed again.
+/// See [`sockets::send`]; from a socket that is made for it and closed again.
 #[inline(never)]
-fn sendto(actor: Actor<'_>, name: &Name, message: &[u8]) -> Result<(), SocketError> {
-    let from = actor.0.socket(actor.1, Order::Ordered)?;
-    let sent = actor.0.send_to(actor.1, &from, name, message, &Spin);
-    actor.0.close(actor.1, from, &Spin);
+fn sendto<D: DataOperations>(process: &D, name: &SocketName, message: &[u8]) -> Result<usize, Errno> {
+    let from = sockets::socket(process, SocketOrder::Ordered, ANY)?;
+    let sent = sockets::send(process, from, Some(name), message);
+    data::close(process, from)?;
     sent
 }
 
-/// See [`sockets::Sockets::receive`].
+/// See [`sockets::receive`].
 #[inline(never)]
-fn receive(actor: Actor<'_>, from: &Socket, bytes: &mut [u8]) -> Result<Received, SocketError> {
-    actor.0.receive(actor.1, from, bytes, &Spin)
+fn receive<D: DataOperations>(process: &D, fd: u32) -> Result<u8, Errno> {
+    let mut bytes = [0];
+    sockets::receive(process, fd, &mut bytes).map(|_| bytes[0])
 }
 
-/// See [`sockets::Sockets::close`].
+/// See [`data::close`].
 #[inline(never)]
-fn close(actor: Actor<'_>, socket: Socket) {
-    actor.0.close(actor.1, socket, &Spin);
+fn close<D: DataOperations>(process: &D, fd: u32) -> Result<(), Errno> {
+    data::close(process, fd)
 }
 
-/// See [`sockets::Sockets::bind`]; of a socket that is made for it, and closed again if the name is taken.
+/// See [`sockets::bind`]; of a socket that is made for it, and closed again if the name is taken.
 #[inline(never)]
-fn bind(actor: Actor<'_>, name: &Name) -> Result<Socket, SocketError> {
-    let socket = actor.0.socket(actor.1, order())?;
-    match actor.0.bind(actor.1, &socket, name, &Spin) {
-        Ok(()) => Ok(socket),
-        Err(error) => {
-            close(actor, socket);
-            Err(error)
-        }
-    }
+fn bind<D: DataOperations>(process: &D, name: &SocketName) -> Result<u32, Errno> {
+    let socket = sockets::socket(process, order(), ANY)?;
+    let bound = sockets::bind(process, socket, name);
+    bound.map(|()| socket).or_else(|errno| close(process, socket).and(Err(errno)))
 }
 
 /// Does it, or returns an error number. `name` is that of the call, if it has one.
 ///
 /// # Errors
 /// The error number.
-pub fn perform(actor: Option<Actor<'_>>, work: SocketWork, name: &[u8]) -> Result<Came, i64> {
-    let actor = actor.ok_or(ENOSYS)?;
-    let done = match work {
+pub fn perform<S: Subject>(actor: &S, work: SocketWork, name: &[u8]) -> Result<Came, Errno> {
+    let process = &actor.enter(PROCESS);
+    let name = || SocketName::new(name).ok_or(Errno::EINVAL);
+    match work {
         SocketWork::Use(order) => {
-            ORDERED.store(order == Order::Ordered, Ordering::Relaxed);
+            ORDERED.store(order == SocketOrder::Ordered, Ordering::Relaxed);
             Ok(Came::Outside(Value::Null))
         }
-        SocketWork::Send { to: Place::Pair(pair), byte } => match socket(&SENDERS[pair]) {
-            Some(from) => send(actor, &from, &[byte]).map(|()| Came::Number(1)),
-            None => return Err(EBADF),
-        },
-        SocketWork::Send { to: Place::Name(_), byte } => match Name::new(name) {
-            Some(name) => sendto(actor, &name, &[byte]).map(|()| Came::Number(1)),
-            None => return Err(EBADF),
-        },
-        SocketWork::Receive(place) => match socket(table(place)) {
-            Some(from) => {
-                let mut bytes = [0];
-                receive(actor, &from, &mut bytes).map(|_| Came::Number(bytes[0].into()))
-            }
-            None => return Err(EBADF),
-        },
-        SocketWork::Close(pair) => match take(&RECEIVERS[pair]) {
-            Some(socket) => {
-                close(actor, socket);
-                Ok(Came::Nothing)
-            }
-            None => return Err(EBADF),
-        },
-        SocketWork::Bind(number) => match Name::new(name) {
-            Some(name) => bind(actor, &name).map(|socket| {
-                NAMED[number].store(socket.address(), Ordering::Release);
-                Came::Nothing
-            }),
-            None => return Err(EBADF),
-        },
-        SocketWork::MakePair { pair, receives } => make_pair(actor, pair, receives),
+        SocketWork::Send { to: Place::Pair(pair), byte } => {
+            send(process, sender(pair), &[byte]).map(|sent| Came::Number(sent as u64))
+        }
+        SocketWork::Send { to: Place::Name(_), byte } => {
+            sendto(process, &name()?, &[byte]).map(|sent| Came::Number(sent as u64))
+        }
+        SocketWork::Receive(place) => receive(process, descriptor(place)?).map(|byte| Came::Number(byte.into())),
+        SocketWork::Close(pair) => close(process, receiver(pair)).map(|()| Came::Nothing),
+        SocketWork::Bind(number) => {
+            let socket = bind(process, &name()?)?;
+            NAMED[number].store(socket + 1, Ordering::Release);
+            Ok(Came::Nothing)
+        }
+        SocketWork::MakePair { pair, receives } => make_pair(process, pair, receives),
         SocketWork::Deliver { .. } => Ok(Came::Nothing),
-        SocketWork::Drain { from, order } => match socket(table(from)) {
-            Some(from) => Ok(Came::Outside(drain(actor, &from, order))),
-            None => return Err(EBADF),
-        },
-    };
-    done.map_err(|error| error.number().into())
+        SocketWork::Drain { from, order } => drain(process, descriptor(from)?, order).map(Came::Outside),
+    }
 }
 
-fn make_pair(actor: Actor<'_>, pair: usize, receives: bool) -> Result<Came, SocketError> {
-    let [sender, receiver] = actor.0.pair(actor.1, order())?;
-    SENDERS[pair].store(sender.address(), Ordering::Release);
+fn make_pair<D: DataOperations>(process: &D, pair: usize, receives: bool) -> Result<Came, Errno> {
+    let (from, to) = sockets::pair(process, order(), ANY)?;
+    data::duplicate_to(process, from, sender(pair), OnExec::Keep)?;
     if receives {
-        RECEIVERS[pair].store(receiver.address(), Ordering::Release);
-    } else {
-        close(actor, receiver);
+        data::duplicate_to(process, to, receiver(pair), OnExec::Keep)?;
     }
+    data::close(process, from)?;
+    data::close(process, to)?;
     Ok(Came::Outside(Value::Null))
 }
 
 /// All messages that wait; sorted where there is no order.
-fn drain(actor: Actor<'_>, from: &Socket, order: Order) -> Value<'static> {
+fn drain<D: DataOperations>(process: &D, fd: u32, order: SocketOrder) -> Result<Value<'static>, Errno> {
     let mut messages = Vec::new();
-    let mut bytes = [0];
-    while receive(actor, from, &mut bytes).is_ok() {
-        messages.push(bytes[0]);
-    }
-    if order == Order::Unordered {
-        messages.sort_unstable();
-    }
-    Value::Seq(messages.into_iter().map(|message| Value::Int(message.into())).collect())
-}
-
-/// Closes all sockets of the test.
-pub fn close_all(actor: Option<Actor<'_>>) {
-    let Some(actor) = actor else { return };
-    for place in RECEIVERS.iter().chain(&SENDERS).chain(&NAMED) {
-        if let Some(socket) = take(place) {
-            close(actor, socket);
+    loop {
+        match receive(process, fd) {
+            Ok(message) => messages.push(message),
+            Err(Errno::EAGAIN) => break,
+            Err(errno) => return Err(errno),
         }
     }
+    if order == SocketOrder::Unordered {
+        messages.sort_unstable();
+    }
+    Ok(Value::Seq(messages.into_iter().map(|message| Value::Int(message.into())).collect()))
 }

@@ -1,8 +1,6 @@
 //! What the calls under test are made on: an implementation of the border (crate `posix-calls`).
 
-use percpu::Core;
 use posix_calls::{DataChanges, Ended, Errno, MemoryOperations, NameChanges, ProcessNumber, ProcessOperations};
-use sockets::Sockets;
 
 use crate::children::Children;
 
@@ -41,11 +39,6 @@ pub trait Subject: 'static {
 
     /// Pages of a process that are mapped.
     fn mapped_pages(&self, process: usize) -> Vec<u64>;
-
-    /// Its sockets and its core, if the implementation has sockets.
-    fn sockets(&self) -> Option<(&Sockets, &Core<'_>)> {
-        None
-    }
 
     /// The children of process 0.
     fn children(&self) -> &Children<Self::Process>;

@@ -26,7 +26,7 @@ use crate::name_calls::NameCall;
 use crate::operation::{Operation, Outcome, Work};
 use crate::outside::{self, CONSTRUCTION, Look};
 use crate::process_calls::{self, PARENT};
-use crate::socket_calls::{SocketTest, SocketWork};
+use crate::socket_calls::{self, SocketTest, SocketWork};
 use crate::subject::Subject;
 use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
 use crate::transacted::Stage;
@@ -486,7 +486,8 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         operation.stage = self.transacting.stage(place, name, arguments)?;
         let mut paths: [Option<String>; 2] = [None, None];
         if let Some((work, name)) = self.sockets.prepare(name, parameters, arguments)? {
-            operation.work = Work::Socket(work);
+            (operation.process, operation.work) = (socket_calls::PROCESS, Work::Socket(work));
+            self.touched[socket_calls::PROCESS] = true;
             return operation.paths[0].set(&format!("{name}{}", self.suffix()));
         }
         if let Some(work) = process_calls::prepare(name, parameters, arguments)? {
@@ -696,9 +697,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         if std::mem::take(&mut self.has_children) {
             run(crew, SETUP_PROCESS, Work::EndChildren);
         }
-        if self.sockets.end() {
-            run(crew, SETUP_PROCESS, Work::CloseSockets);
-        }
+        self.sockets.end();
         run(crew, SETUP_PROCESS, Work::CloseAll);
         for path in std::mem::take(&mut self.paths) {
             crew.operation(COORDINATOR).paths[0].set(&path)?;

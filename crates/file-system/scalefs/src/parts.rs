@@ -120,11 +120,10 @@ impl ScaleFs {
     }
 }
 
-/// The chunks of an arena whose kind is known so far, by address, those of `others` with them. A part never changes; later
-/// there may be more.
-pub fn chunks(arena: &Arena, others: &'static [&'static ObjectKind]) -> impl Iterator<Item = Part> {
-    arena.kinds().filter_map(move |(memory, number)| {
-        let kind = OBJECT_KINDS.iter().chain(others).find(|kind| kind.number == number)?;
+/// The chunks of an arena whose kind is known so far, by address. A part never changes; later there may be more.
+pub fn chunks(arena: &Arena) -> impl Iterator<Item = Part> {
+    arena.kinds().filter_map(|(memory, number)| {
+        let kind = OBJECT_KINDS.iter().find(|kind| kind.number == number)?;
         Some(Part { memory, kind })
     })
 }

@@ -45,8 +45,6 @@ mod endpoint;
 mod ring;
 mod sockets;
 
-use percpu::ObjectKind;
-
 pub use endpoint::{ENDPOINT, KIND_ENDPOINT};
 pub use posix_calls::{
     MAX_MESSAGE_BYTES, MAX_SOCKET_NAME_BYTES as MAX_NAME_BYTES, Received, SocketName as Name, SocketOrder as Order,
@@ -57,6 +55,3 @@ pub use sockets::{Foundation, Socket, SocketError, Sockets, SocketsConfig};
 /// Where everything is in a socket, in this build.
 pub const LAYOUT: percpu::Layout =
     <endpoint::Endpoint as percpu::ArenaObject>::LAYOUT.and_layout(<ring::Ring as percpu::ArenaObject>::LAYOUT);
-
-/// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 2] = [&ENDPOINT, &RING];

@@ -180,7 +180,7 @@ impl Ring {
         debug_assert!(message.len() <= MAX_MESSAGE_BYTES);
         // Look without writing first.
         if self.is_full() {
-            return Err(SendError::Full);
+            return if planted("sockets: a full ring loses what it gets") { Ok(()) } else { Err(SendError::Full) };
         }
         let _lock = self.senders.lock.lock(core, RANK_SIDE, wait);
         let number = self.senders.passed.load(Ordering::Relaxed);

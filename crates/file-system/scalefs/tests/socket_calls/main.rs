@@ -6,6 +6,7 @@
 //! is full; a socket is closed everywhere once it was told that its peer has gone; a socket that has sent gets no name.
 #![cfg(all(not(loom), not(miri), target_os = "linux"))]
 
+mod corners;
 mod host;
 #[path = "../instance/mod.rs"]
 mod instance;
