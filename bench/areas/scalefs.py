@@ -1,6 +1,6 @@
 """What calls on ScaleFS cost, in process and on one core, as a part of what they cost on tmpfs in the same run; calls
-on memory, faults and datagrams, as a part of the host's; creation, renaming and removal in a shared directory by one and two
-threads; and a directory of a million files.
+on memory, faults and datagrams, as a part of the host's; creation, renaming and removal in a shared directory by one
+and two threads; and a directory of a million files.
 """
 
 from __future__ import annotations
