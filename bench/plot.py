@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Literal
 
 WIDTH, HEIGHT, MARGIN = 300, 260, 56
 COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#8a6d1d")
@@ -21,11 +22,12 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Series over a common x axis; y is drawn logarithmically."""
+    """Series over a common x axis; y is drawn logarithmically, x as well if `x_scale` says so (then x is above 0)."""
 
     title: str
     x_name: str
     series: Sequence[Series]
+    x_scale: Literal["linear", "logarithmic"] = "linear"
 
     @staticmethod
     def drawn(plots: Sequence[Plot]) -> str:
@@ -44,10 +46,11 @@ class Plot:
         points = [point for series in self.series for point in series.points]
         lowest = math.floor(math.log10(min(y for _, y in points)))
         highest = max(lowest + 1, math.ceil(math.log10(max(y for _, y in points))))
-        left, right = min(x for x, _ in points), max(x for x, _ in points)
+        scaled: Callable[[float], float] = math.log10 if self.x_scale == "logarithmic" else float
+        left, right = (scaled(end(x for x, _ in points)) for end in (min, max))
 
         def place(x: float, y: float) -> tuple[float, float]:
-            across = (x - left) / ((right - left) or 1)
+            across = (scaled(x) - left) / ((right - left) or 1)
             up = (math.log10(y) - lowest) / (highest - lowest)
             return MARGIN + across * (WIDTH - MARGIN - 20), HEIGHT - 40 - up * (HEIGHT - 70)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bench import document
 from bench.__main__ import main, names
+from bench.areas import processes
 from bench.figure import Figure, Goal, number
 from bench.highlights import HIGHLIGHTS
 from bench.plot import Plot, Series, bars
@@ -63,6 +64,26 @@ def test_numbers_keep_three_digits(value: float) -> None:
     text = number(value)
     assert "e" not in text
     assert float(text) == pytest.approx(value, rel=0.006)
+
+
+OUTPUT = """   close-on-exec   spawn (ns)    fork (ns) host's spawn
+               3         1000         2000       900000
+          100000         1200       400000            -
+    mapped pages   spawn (ns)    fork (ns) host's spawn
+               3         1000         3000            -
+"""
+
+
+def test_processes_are_read_by_what_their_parent_has() -> None:
+    found = processes.times_of(OUTPUT)
+    closed, pages = "descriptors that exec closes", "mapped pages"
+    assert found == {closed: [(3, 1000, 2000), (100_000, 1200, 400_000)], pages: [(3, 1000, 3000)]}
+    figures = {figure.name: figure for figure in processes.figures_of(found)}
+    ratio = figures[f"posix_spawn with 100,000 {closed}, of its time with 3"]
+    assert ratio.median == 1.2
+    assert ratio.met is False
+    places = ElementTree.fromstring(processes.picture(found))[1].iter("{http://www.w3.org/2000/svg}circle")
+    assert len({circle.attrib["cx"] for circle in places}) == 2
 
 
 def test_a_plot_places_every_point_within_its_frame() -> None:

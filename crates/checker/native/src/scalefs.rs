@@ -125,6 +125,7 @@ impl ScaleFs {
             let owner = OwnerId::new(1).ok_or_else(|| PyValueError::new_err("no owner"))?;
             let core = owned.claim(0, owner).map_err(|error| PyValueError::new_err(error.to_string()))?;
             Process::new(owned.file_system(), &core, Credentials::SUPERUSER)
+                .map_err(|errno| PyValueError::new_err(format!("a process: {errno}")))?
         };
         Ok(ScaleFs { process: Mutex::new(process), owned })
     }

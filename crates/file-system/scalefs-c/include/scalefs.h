@@ -88,7 +88,7 @@ void scalefs_detach(scalefs_thread *thread);
 /* Does what is left to do between calls: for threads that call seldom. Cores without a thread are served too. */
 void scalefs_maintain(scalefs_thread *thread);
 
-/* A process of a user and a group, working in the root directory, without descriptors. */
+/* A process of a user and a group, working in the root directory, without descriptors; NULL without memory for it. */
 scalefs_process *scalefs_process_new(scalefs_thread *thread, uint32_t user, uint32_t group);
 
 /* Ends a process: closes its descriptors, and frees it. What is called on its behalf afterwards is -EINVAL. */

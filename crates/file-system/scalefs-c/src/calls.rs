@@ -136,7 +136,7 @@ pub unsafe extern "C" fn scalefs_maintain(thread: *mut scalefs_thread) {
     }
 }
 
-/// A process of a user and a group, working in the root directory, without descriptors.
+/// A process of a user and a group, working in the root directory, without descriptors; NULL without memory for it.
 ///
 /// # Safety
 /// As for scalefs_maintain.

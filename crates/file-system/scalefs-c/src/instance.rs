@@ -259,7 +259,9 @@ impl<'t> Attached<'t> {
 impl scalefs_process {
     pub(crate) fn new(thread: &Attached<'_>, user: u32, group: u32) -> *mut Self {
         let Some(credentials) = Credentials::new(user, group, &[]) else { return ptr::null_mut() };
-        let process = Process::new(thread.file_system(), thread.core, credentials);
+        let Ok(process) = Process::new(thread.file_system(), thread.core, credentials) else {
+            return ptr::null_mut();
+        };
         let process = UnsafeCell::new(Some(process));
         give_out(&thread.instance.processes, scalefs_process { instance: thread.instance, process })
     }

@@ -3,18 +3,18 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use percpu::CacheLine;
 use posix_calls::{Errno, ProcessNumber};
 
 /// Children that tests can name.
 pub const COUNT: usize = 4;
 
-/// A child's place, on lines of its own.
-#[repr(align(64))]
+/// A child's place. Who ends it changes another line than who waits for it.
 struct Slot<P> {
     /// The process, until it ends.
-    process: UnsafeCell<Option<P>>,
+    process: CacheLine<UnsafeCell<Option<P>>>,
     /// Atomic: its number, until somebody has waited for it; or zero.
-    number: AtomicU64,
+    number: CacheLine<AtomicU64>,
 }
 
 /// The children of the test's process.
@@ -27,7 +27,10 @@ impl<P> Children<P> {
     /// None.
     #[must_use]
     pub fn none() -> Children<P> {
-        Children(std::array::from_fn(|_| Slot { process: UnsafeCell::new(None), number: AtomicU64::new(0) }))
+        Children(std::array::from_fn(|_| Slot {
+            process: CacheLine(UnsafeCell::new(None)),
+            number: CacheLine(AtomicU64::new(0)),
+        }))
     }
 
     /// A child that has not ended.

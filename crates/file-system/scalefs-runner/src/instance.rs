@@ -103,14 +103,15 @@ impl Instance {
         // SAFETY: the mapping is ours alone, and never unmapped.
         let pages = unsafe { PagePool::create(arena, pages_base, PAGE_COUNT) }.map_err(too_small)?;
         let file_system = ScaleFs::create_with_pages(&core, pages, config).map_err(too_small)?;
-        let process = |credentials| {
-            let process = Process::new(file_system, &core, credentials);
+        let process = |credentials| -> Result<Process, Errno> {
+            let process = Process::new(file_system, &core, credentials)?;
             if surroundings.has_users() {
                 process.context().set_umask(0);
             }
-            process
+            Ok(process)
         };
-        let processes: Vec<_> = surroundings.credentials().into_iter().map(process).collect();
+        let processes: Result<Vec<_>, _> = surroundings.credentials().into_iter().map(process).collect();
+        let processes = processes.map_err(|errno| format!("the processes of tests: {errno}"))?;
         // Given up, for its thread to claim it.
         drop(core);
         Ok(Box::leak(Box::new(Instance {
@@ -125,11 +126,6 @@ impl Instance {
     /// The arena.
     pub fn arena(&self) -> &'static Arena {
         self.arena
-    }
-
-    /// The processes of tests, that of the set-up, and those of users.
-    pub fn processes(&self) -> &'static [Process] {
-        self.processes
     }
 
     /// The file system.

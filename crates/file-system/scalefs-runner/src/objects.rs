@@ -12,7 +12,6 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-use scalefs::ScaleFs;
 use scalefs::parts::{self, Part};
 
 use crate::instance::Instance;
@@ -32,7 +31,7 @@ impl ObjectList {
     pub fn begin(path: &str, instance: &Instance) -> io::Result<Self> {
         let mut list = Self { file: OpenOptions::new().append(true).open(path)?, told: 0 };
         let tables = instance.arena().tables().into_iter().chain(instance.file_system().tables());
-        list.write(tables.chain([ScaleFs::processes(instance.processes())]))?;
+        list.write(tables)?;
         list.update(instance)?;
         Ok(list)
     }

@@ -82,7 +82,7 @@ fn against_tmpfs(options: &Options) {
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs_ours = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
     // Data is not asked for: a file without pages is open like any other.
-    let process = Process::new(fs_ours, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs_ours, &core, Credentials::SUPERUSER).unwrap();
     let ours = Ours { fs: fs_ours, core, process };
     let tmpfs = Tmpfs::of(&host);
     let names: Vec<String> = (0..FILES).map(|number| format!("file-{number}")).collect();
@@ -318,7 +318,7 @@ fn fill_directory((base, size_bytes): (NonNull<u8>, usize), file_count: usize, o
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = ScaleFs::create(&core, ScaleFsConfig::default()).unwrap();
     let before = arena.untouched_bytes();
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
     let ours = Ours { fs, core, process };
     let thousand = |thousand: usize| {
         let names: Vec<_> = (0..1000).map(|number| order.name(thousand * 1000 + number)).collect();

@@ -73,7 +73,7 @@ fn main() {
     // SAFETY: the memory is the pool's alone until the end.
     let pool = unsafe { PagePool::create(arena, base, 4 * PAGES as u32) }.unwrap();
     let fs_ours = ScaleFs::create_with_pages(&core, pool, ScaleFsConfig::default()).unwrap();
-    let process = Process::new(fs_ours, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs_ours, &core, Credentials::SUPERUSER).unwrap();
     let clock = Clocked { wait: Spin, clock: now_ns as fn() -> u64 };
     let ours = Ours { fs: fs_ours, core, process, clock };
     let open = |verbs: &InProcess<'_, Clock>, number| {

@@ -74,7 +74,7 @@ fn main() {
     // SAFETY: the memory is the pool's alone until the end.
     let pool = unsafe { PagePool::create(arena, base, pool_pages as u32) }.unwrap();
     let fs_ours = ScaleFs::create_with_pages(&core, pool, ScaleFsConfig::default()).unwrap();
-    let process = Process::new(fs_ours, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs_ours, &core, Credentials::SUPERUSER).unwrap();
     let ours = Ours { fs: fs_ours, core, process };
     let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE;
     let fd = ours

@@ -23,7 +23,7 @@ fn main() {
     // SAFETY: the memory is the pool's alone until the end.
     let pool = unsafe { PagePool::create(arena, base, POOL_PAGES) }.unwrap();
     let fs = ScaleFs::create_with_pages(&core, pool, ScaleFsConfig::default()).unwrap();
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
     let (there, here) = UnixDatagram::pair().unwrap();
     let message = [7; 64];
     print_head("ns per call, host");

@@ -31,7 +31,7 @@ fn main() {
     let instance = OwnedScaleFs::create(OwnedConfig::default()).unwrap();
     let core = instance.claim(0, percpu::OwnerId::new(1).unwrap()).unwrap();
     let fs = instance.file_system();
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
     let enter = || fs.enter(&core, &process, &Spin);
     for path in [&b"d"[..], b"d/e"] {
         directories::make_directory(enter().objects(), AT, path, 0o755).unwrap();

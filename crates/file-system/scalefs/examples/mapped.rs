@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let owned = OwnedScaleFs::create(OwnedConfig::default())?;
     let fs = owned.file_system();
     let core = owned.claim(0, OwnerId::new(1).ok_or("no owner")?)?;
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER)?;
     let call = fs.enter(&core, &process, &Spin);
 
     // A file of two pages, mapped twice where the file system likes.

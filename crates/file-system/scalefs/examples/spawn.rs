@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let fs = owned.file_system();
     let owner = OwnerId::new(1).ok_or("no owner")?;
     let core = owned.claim(0, owner)?;
-    let shell = Process::new(fs, &core, Credentials::SUPERUSER);
+    let shell = Process::new(fs, &core, Credentials::SUPERUSER)?;
     let call = || fs.enter(&core, &shell, &Spin);
 
     // The shell has a pipe, and a log that no other process is to have.

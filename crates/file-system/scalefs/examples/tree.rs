@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let fs = ScaleFs::create_with_pages(&core, pool, ScaleFsConfig::default())?;
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let host = Clocked { wait: Spin, clock };
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER)?;
     {
         let call = fs.enter(&core, &process, &host);
         directories::make_directory(call.objects(), AT, b"/people", 0o755)?;

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let owned = OwnedScaleFs::create_mappable(OwnedConfig::default())?;
     let fs = owned.file_system();
     let core = owned.claim(0, OwnerId::new(1).ok_or("no owner")?)?;
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER)?;
     let window = owned.open_window(&process, 16).map_err(|_| "no addresses")?;
 
     let call = fs.enter(&core, &process, &Spin);

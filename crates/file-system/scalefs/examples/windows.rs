@@ -301,7 +301,10 @@ fn main() {
     let cores = [0, 1, 2].map(|number| arena.claim(number, OwnerId::new(1).expect("not zero")).expect("a core"));
     let config = ScaleFsConfig { hash_seed, directory_bucket_count: 128, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create(&cores[2], config).expect("a file system");
-    let family = &Family { process: Process::new(fs, &cores[2], Credentials::SUPERUSER), children: Default::default() };
+    let family = &Family {
+        process: Process::new(fs, &cores[2], Credentials::SUPERUSER).expect("a process"),
+        children: Default::default(),
+    };
     let enter = |core| fs.enter(core, &family.process, &Spin);
     let open = |core, path| {
         let flags = OpenFlags::READ | OpenFlags::CREATE;

@@ -7,7 +7,7 @@ use sync::WaitReason;
 use crate::direct_data::InProcess;
 use crate::host::Host;
 use crate::instance::ScaleFs;
-use crate::process::Process;
+use crate::lives::Process;
 
 /// Who makes calls of a process, as one core.
 pub struct ProcessCalls<'a, H> {

@@ -74,7 +74,12 @@ impl Context {
     /// If the context is of another instance.
     pub fn leave(self, fs: &ScaleFs, core: &Core<'_>) {
         self.assert_of(fs);
-        // SAFETY: this context held the reference, and is gone.
+        self.leave_directory(fs, core);
+    }
+
+    /// Gives up the reference to the working directory: once, and last of all.
+    pub(crate) fn leave_directory(&self, fs: &ScaleFs, core: &Core<'_>) {
+        // SAFETY: this context held the reference, and nobody calls for it any more.
         unsafe { fs.counts().change(core, &self.working_directory().inode().references, -1) };
     }
 

@@ -10,6 +10,7 @@ use maxima::{Maxima, MaximaConfig};
 use pages::PagePool;
 use percpu::{CacheLine, Core, OutOfMemory, PerCore};
 use posix_calls::{InodeNumber, Kind, Permissions};
+use radix::RadixArray;
 use refcache::{RefCache, RefCacheConfig};
 use sockets::{Foundation, Sockets, SocketsConfig};
 use sync::OwnWord;
@@ -92,6 +93,8 @@ impl ScaleFs {
             inodes: Budget::create(arena, config.inode_limit)?,
             sockets,
             claims: Claims::create(arena)?,
+            // SAFETY: used with cores of this arena and guards of these epochs, whose maintenance frees nodes.
+            processes: CacheLine(unsafe { RadixArray::new() }),
             // SAFETY: what is made lies in the arena itself, with what keeps it.
             own: unsafe {
                 PerCore::create(arena, |_| Own {
@@ -99,12 +102,13 @@ impl ScaleFs {
                     made: OwnWord::new(0),
                     processes: OwnWord::new(0),
                     child_hint: OwnWord::new(0),
+                    process_hint: OwnWord::new(0),
                     growing: core::array::from_fn(|_| OwnWord::new(0)),
                     working_on: core::array::from_fn(|_| AtomicU64::new(0)),
                     operation: AtomicU64::new(0),
                     noted: Noted::new(),
                     moving_offset: AtomicU64::new(0),
-                    family: [AtomicU64::new(0), AtomicU64::new(0)],
+                    family: AtomicU64::new(0),
                 })
             }?,
         })?;

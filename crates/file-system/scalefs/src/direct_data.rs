@@ -1,7 +1,7 @@
 //! The verbs on descriptors and data in shared memory.
 //!
 //! **Death of a process** in a verb: as in `direct_names`, the file, pipe or description that is locked was noted first.
-//! Descriptors of a process that died are closed by whoever takes its place ([`Process::exit`]).
+//! Descriptors of a process that died are closed by its heir ([`ScaleFs::end_processes_of`]).
 #![allow(unsafe_code)]
 
 use core::ops::Deref;
@@ -18,8 +18,9 @@ use crate::direct::{Direct, OperationError};
 use crate::host::Host;
 use crate::inode_ref::InodeRef;
 use crate::instance::{ScaleFs, Stamp};
+use crate::lives::Process;
 use crate::node::{Node, OpenNode};
-use crate::process::Process;
+use crate::process::ProcessObject;
 
 /// What a socket's descriptor is open for.
 pub(crate) const BOTH: AccessMode = AccessMode { read: true, write: true };
@@ -27,7 +28,7 @@ pub(crate) const BOTH: AccessMode = AccessMode { read: true, write: true };
 /// One call of one core on behalf of one process, with its descriptors.
 pub struct InProcess<'c, H> {
     direct: Direct<'c, H>,
-    process: &'c Process,
+    process: &'c ProcessObject,
 }
 
 impl<'c, H> Deref for InProcess<'c, H> {
@@ -46,7 +47,7 @@ impl ScaleFs {
     /// If the process or the core is of another instance.
     #[inline]
     pub fn enter<'c, H: Host>(&'c self, core: &'c Core<'_>, process: &'c Process, host: &'c H) -> InProcess<'c, H> {
-        InProcess { direct: self.begin(core, process.context(), host), process }
+        InProcess::of(self, core, process.object(), host)
     }
 }
 
@@ -70,9 +71,15 @@ impl Drop for OffsetNote<'_> {
 }
 
 impl<'c, H: Host> InProcess<'c, H> {
+    /// A call of this core on behalf of a process.
+    #[inline]
+    fn of(fs: &'c ScaleFs, core: &'c Core<'_>, process: &'c ProcessObject, host: &'c H) -> InProcess<'c, H> {
+        InProcess { direct: fs.begin(core, &process.context, host), process }
+    }
+
     /// The process.
     #[inline]
-    pub(crate) fn process(&self) -> &'c Process {
+    pub(crate) fn process(&self) -> &'c ProcessObject {
         self.process
     }
 

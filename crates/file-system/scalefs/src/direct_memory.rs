@@ -19,7 +19,7 @@ use crate::host::Host;
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 use crate::node::Node;
-use crate::process::Process;
+use crate::process::ProcessObject;
 
 /// The files of an instance, as an address space knows them: a file's number is the bits of its node.
 pub(crate) struct MappedFiles<'a, W>(Access<'a, W>);
@@ -158,20 +158,11 @@ impl<H: Host> MemoryOperations for InProcess<'_, H> {
     }
 }
 
-impl Process {
-    /// Calls `each` for every range of pages that is mapped, in order.
-    ///
-    /// # Panics
-    /// If the process is of another instance.
-    pub fn for_each_mapped(&self, fs: &ScaleFs, core: &Core<'_>, each: impl FnMut(Range<u64>)) {
-        self.context().assert_of(fs);
-        self.memory.for_each_mapped(&fs.epochs().pin(core), each);
-    }
-
+impl ProcessObject {
     /// Gives a child that nobody else knows yet what is in the memory (POSIX `fork`).
     pub(crate) fn copy_memory_to(
         &self,
-        child: &Process,
+        child: &ProcessObject,
         fs: &ScaleFs,
         guard: &Guard<'_>,
         wait: &impl Wait,
@@ -194,7 +185,7 @@ impl Process {
     /// Makes the memory whole again in a call on which a thread died.
     ///
     /// # Safety
-    /// As for [`Process::repair_taken_over`]: `guard` pins the heir.
+    /// As for [`ProcessObject::repair_taken_over`].
     pub(crate) unsafe fn repair_memory_taken_over(&self, fs: &ScaleFs, guard: &Guard<'_>) {
         let access = Access { fs, guard, wait: &Spin };
         // SAFETY: the caller's promise.

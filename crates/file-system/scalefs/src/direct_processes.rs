@@ -4,7 +4,7 @@ use posix_calls::{AnswerOf, ChildState, Credentials, Errno, FileAction, OnExec, 
 
 use crate::direct_data::InProcess;
 use crate::host::Host;
-use crate::process::Process;
+use crate::lives::Process;
 use crate::relatives::Relatives;
 
 impl<H: Host> ProcessOperations for InProcess<'_, H> {
@@ -19,7 +19,7 @@ impl<H: Host> ProcessOperations for InProcess<'_, H> {
             self.process().memory.for_each_mapped(&self.guard, drop);
         }
         let context = self.context.duplicate(self.fs, self.core(), credentials);
-        Ok(Process::with(context, Relatives::unknown()))
+        Process::begin(self.fs, &self.guard, context, Relatives::unknown(), self.host)
     }
 
     fn call_of<'v>(&'v self, child: &'v Process) -> InProcess<'v, H> {
@@ -27,15 +27,15 @@ impl<H: Host> ProcessOperations for InProcess<'_, H> {
     }
 
     fn pass_descriptor(&self, number: u32, child: &Process, target: u32, on_exec: OnExec) -> Result<(), Errno> {
-        self.process().pass(self.fs, &self.guard, number, (child, target, on_exec), self.host)
+        self.process().pass(self.fs, &self.guard, number, (child.object(), target, on_exec), self.host)
     }
 
     fn pass_surviving(&self, child: &Process, actions: &[FileAction<'_>]) -> Result<(), Errno> {
-        self.process().pass_surviving(self.fs, &self.guard, (child, actions), self.host)
+        self.process().pass_surviving(self.fs, &self.guard, (child.object(), actions), self.host)
     }
 
     fn adopt(&self, child: &mut Process) -> Result<(), Errno> {
-        self.process().relatives.adopt(self.fs, &self.guard, &mut child.relatives.0, self.host)
+        self.process().relatives.adopt(self.fs, &self.guard, &child.object().relatives, self.host)
     }
 
     fn discard(&self, child: Process) {

@@ -16,8 +16,8 @@
 //!
 //! **Lock order**: a child's slot in `children`, then that in `ended`.
 //!
-//! **Death of a process** in a call on a family, which it has noted: [`Family::repair_taken_over`]. A child that nobody runs
-//! any more, since its maker died, or since it died at its end, was killed.
+//! **Death of a process** in a call on a family, which it has noted: [`Family::repair_taken_over`]. What becomes of the processes
+//! that it ran: `lives.rs`.
 #![allow(unsafe_code)]
 
 use core::mem::offset_of;
@@ -25,13 +25,15 @@ use core::ops::{ControlFlow, Range};
 use core::ptr::NonNull;
 
 use epoch::Guard;
-use percpu::{ArenaObject, CacheLine, Core, MAX_CORES, ObjectKind, OutOfMemory, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::{ChildState, Ended, Errno, ProcessNumber};
 use radix::RadixArray;
 use refcache::{Counted, CountedKind, RefCache};
 use sync::atomic::{AtomicU32, Ordering};
 use sync::mutant::planted;
 use sync::{OwnWord, Wait};
+
+use crate::places;
 
 /// Kind of the count of references, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_FAMILY: CountedKind = CountedKind(5);
@@ -42,14 +44,10 @@ pub(crate) const FAMILY: ObjectKind = object_kind!(13, Family as "family of proc
     "ended" = ended,
 });
 
-/// Children of one process that one core can have made and that nobody has waited for.
-const CHILDREN_LIMIT: u64 = 1 << 20;
-/// A core takes as many places one after the other as a node of the arrays has, before it looks for one that is free again.
-const PLACES_IN_A_ROW: u64 = 16;
 /// Bits of a number that tell where the child stands.
 const PLACE_BITS: u32 = 28;
 const PLACES: u64 = 1 << PLACE_BITS;
-const _: () = assert!(PLACES == CHILDREN_LIMIT * MAX_CORES as u64);
+const _: () = assert!(PLACES == places::ALL);
 /// The signal of a process that nobody runs any more (SIGKILL).
 const KILLED: Ended = Ended::Killed(9);
 
@@ -80,7 +78,7 @@ fn count_of(number: ProcessNumber) -> u64 {
 
 /// The number of a process that is nobody's child.
 pub(crate) fn number_without_parent(core: &Core<'_>, count: u64) -> ProcessNumber {
-    ProcessNumber((count << PLACE_BITS) | (core.index().get() as u64 * CHILDREN_LIMIT))
+    ProcessNumber((count << PLACE_BITS) | (core.index().get() as u64 * places::PART))
 }
 
 fn encode(ended: Ended) -> u64 {
@@ -142,42 +140,26 @@ impl Family {
         self.gone.store(1, Ordering::Release);
     }
 
-    /// One child more, the core's process of this count; returns its number, which `note` is told before. `hint` is where the
-    /// core looks first.
+    /// One child more, the core's process of this count; `told` is told its number before it is one. `hint` is where the core
+    /// looks first.
     pub(crate) fn add(
         &self,
         guard: &Guard<'_>,
         count: u64,
         hint: &OwnWord<u32>,
-        note: impl Fn(ProcessNumber),
+        told: impl FnOnce(ProcessNumber),
         wait: &impl Wait,
-    ) -> Result<ProcessNumber, Errno> {
-        let start = guard.core().index().get() as u64 * CHILDREN_LIMIT;
-        let mut place = start + u64::from(hint.get());
-        loop {
-            // Now and then from the beginning, for the places of children that other cores have waited for.
-            if place.is_multiple_of(PLACES_IN_A_ROW) || self.children.get(guard, place).is_some() {
-                place = self.children.first_empty(guard, start);
-            }
-            if place >= start + CHILDREN_LIMIT {
-                return Err(Errno::EAGAIN);
-            }
-            let child = self.children.lock_slot(guard, place, wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
-            if child.value().is_some() {
-                continue;
-            }
-            // Room for its end, which must not fail; and empty, where a wait died before it had made it so. Who looks for
-            // children that have ended looks there, so nothing is written without need.
-            if !self.ended.has_slot(guard, place) || self.ended.get(guard, place).is_some() {
-                let ended = self.ended.lock_slot(guard, place, wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
-                ended.change(|| None);
-            }
-            let number = ProcessNumber(count << PLACE_BITS | place);
-            note(number);
-            child.change(|| Some(count));
-            hint.set((place + 1 - start) as u32);
-            return Ok(number);
+    ) -> Result<(), Errno> {
+        let (place, child) = places::lock_free(&self.children, guard, hint, wait)?;
+        // Room for its end, which must not fail; and empty, where a wait died before it had made it so. Who looks for
+        // children that have ended looks there, so nothing is written without need.
+        if !self.ended.has_slot(guard, place) || self.ended.get(guard, place).is_some() {
+            let ended = self.ended.lock_slot(guard, place, wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
+            ended.change(|| None);
         }
+        told(ProcessNumber(count << PLACE_BITS | place));
+        child.change(|| Some(count));
+        Ok(())
     }
 
     /// A child tells how it ended.
@@ -188,8 +170,8 @@ impl Family {
 
     /// Where a core looks: first in its own part.
     fn parts(guard: &Guard<'_>) -> [Range<u64>; 3] {
-        let start = guard.core().index().get() as u64 * CHILDREN_LIMIT;
-        let end = start + CHILDREN_LIMIT;
+        let start = places::start(guard);
+        let end = start + places::PART;
         [start..end, end..PLACES, 0..start]
     }
 
@@ -239,22 +221,26 @@ impl Family {
         ChildState::Ended(decode(value))
     }
 
-    /// Ends the call of a dead process: of this child, if it was making one or one was ending.
-    ///
-    /// # Safety
-    /// `guard` pins a core that was taken over from a dead owner.
-    pub(crate) unsafe fn repair_taken_over(&self, guard: &Guard<'_>, child: Option<ProcessNumber>, wait: &impl Wait) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.children.unlock_taken_over(guard);
-            self.ended.unlock_taken_over(guard);
-        }
-        let Some(child) = child else { return };
+    /// A child that nobody runs any more was killed, unless it has told how it ended.
+    pub(crate) fn end_killed(&self, guard: &Guard<'_>, child: ProcessNumber, wait: &impl Wait) {
         let place = place_of(child);
+        // Not another one in its place, nor one that its maker has not made a child of this process.
         let is_child = self.children.get(guard, place) == Some(count_of(child))
             && !planted("scalefs: an heir does not say that a child was killed");
         if is_child && self.ended.get(guard, place).is_none() {
             self.end(guard, child, KILLED, wait);
+        }
+    }
+
+    /// Unlocks what a dead process was changing.
+    ///
+    /// # Safety
+    /// `guard` pins a core that was taken over from a dead owner.
+    pub(crate) unsafe fn repair_taken_over(&self, guard: &Guard<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.children.unlock_taken_over(guard);
+            self.ended.unlock_taken_over(guard);
         }
     }
 }

@@ -26,8 +26,8 @@ use sync::{Wait, WaitReason};
 use crate::direct_data::InProcess;
 use crate::host::Host;
 use crate::instance::ScaleFs;
+use crate::lives::Process;
 use crate::owned::{OwnedConfig, OwnedScaleFs};
-use crate::process::Process;
 
 /// Calls that act as a core between two maintenances of it.
 const CALLS_PER_MAINTENANCE: usize = 64;
@@ -163,7 +163,7 @@ impl FileSystem {
         let owner = OwnerId::new(1).expect("1 is a valid owner");
         let process = {
             let core = owned.claim(0, owner).expect("nobody else knows the instance");
-            Process::new(owned.file_system(), &core, credentials)
+            Process::new(owned.file_system(), &core, credentials)?
         };
         let calls = (0..owned.core_count()).map(|_| CacheLine(AtomicUsize::new(0))).collect();
         Ok(FileSystem(Arc::new(Shared { owned, process: ManuallyDrop::new(process), owner, calls })))

@@ -7,8 +7,9 @@ use commit::{Decisions, Tag};
 use epoch::Epochs;
 use maxima::Maxima;
 use pages::{PAGE_BYTES, PagePool};
-use percpu::{Core, ObjectKind, PerCore, table_kind};
-use posix_calls::{Kind, ProcessNumber, Space};
+use percpu::{CacheLine, Core, ObjectKind, PerCore, table_kind};
+use posix_calls::{Kind, Space};
+use radix::RadixArray;
 use refcache::RefCache;
 use sockets::Sockets;
 use sync::atomic::{AtomicU64, Ordering, fence};
@@ -78,6 +79,8 @@ pub struct ScaleFs {
     pub(crate) inodes: Budget,
     pub(crate) sockets: Sockets,
     pub(crate) claims: Claims,
+    /// See `lives.rs`.
+    pub(crate) processes: CacheLine<RadixArray>,
     pub(crate) own: PerCore<Own>,
 }
 
@@ -89,8 +92,9 @@ pub(crate) struct Own {
     pub(crate) made: OwnWord<u64>,
     /// How many processes it has made.
     pub(crate) processes: OwnWord<u64>,
-    /// Where it looks first for a free place in a family.
+    /// Where it looks first for a free place in a family, and in the table of processes.
     pub(crate) child_hint: OwnWord<u32>,
+    pub(crate) process_hint: OwnWord<u32>,
     /// Bits of nodes of directories that want to grow, each with a reference; or zero.
     pub(crate) growing: [OwnWord<u64>; GROWING_DIRECTORIES],
     /// For whoever takes the core over: bits of nodes that a call is changing, and its operation; or zero.
@@ -100,17 +104,18 @@ pub(crate) struct Own {
     pub(crate) noted: Noted,
     /// As above: address of the description whose offset a call moves; or zero.
     pub(crate) moving_offset: AtomicU64,
-    /// As above: address of the family that a call works on, or zero; and the number of the child that it makes or ends.
-    pub(crate) family: [AtomicU64; 2],
+    /// As above: address of the family that a call works on; or zero.
+    pub(crate) family: AtomicU64,
 }
 
 /// What tools call the parts of an instance, and of what each core keeps.
-pub(crate) const FILE_SYSTEM: ObjectKind = table_kind!(ScaleFs as "file system" { "description" = identity, "free inodes" = inodes, "claims" = claims, "cores" = own });
+pub(crate) const FILE_SYSTEM: ObjectKind = table_kind!(ScaleFs as "file system" { "description" = identity, "free inodes" = inodes, "claims" = claims, "root of the table of processes" = processes, "cores" = own });
 pub(crate) const OWN: ObjectKind = table_kind!(Own as "core's notes" {
     "hint of a free descriptor" = number_hint,
     "inodes made" = made,
     "processes made" = processes,
     "hint of a free child" = child_hint,
+    "hint of a free process" = process_hint,
     "growing directories" = growing,
     "nodes that a call changes" = working_on,
     "operation" = operation,
@@ -120,20 +125,11 @@ pub(crate) const OWN: ObjectKind = table_kind!(Own as "core's notes" {
 });
 
 /// While it lives, the core has noted that a call works on a family.
-pub(crate) struct FamilyNote<'n>(&'n [AtomicU64; 2]);
-
-impl FamilyNote<'_> {
-    /// The child that nobody runs if the process dies from now on.
-    pub(crate) fn of_child(&self, number: ProcessNumber) {
-        self.0[1].store(number.0, Ordering::Relaxed);
-        // Before what the call changes then, for the heir.
-        fence(Ordering::Release);
-    }
-}
+pub(crate) struct FamilyNote<'n>(&'n AtomicU64);
 
 impl Drop for FamilyNote<'_> {
     fn drop(&mut self) {
-        self.0[0].store(0, Ordering::Release);
+        self.0.store(0, Ordering::Release);
     }
 }
 
@@ -197,6 +193,10 @@ impl ScaleFs {
         &self.own.get(core).child_hint
     }
 
+    pub(crate) fn process_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {
+        &self.own.get(core).process_hint
+    }
+
     /// Which of the core's processes the next one is, from 1 on.
     pub(crate) fn count_process(&self, core: &Core<'_>) -> u64 {
         let processes = &self.own.get(core).processes;
@@ -207,8 +207,8 @@ impl ScaleFs {
     /// Notes the family that a call is about to change, for the case that its process dies in it, until the note is dropped.
     pub(crate) fn work_on_family<'s>(&'s self, core: &'s Core<'_>, address: u64) -> FamilyNote<'s> {
         let note = FamilyNote(&self.own.get(core).family);
-        note.of_child(ProcessNumber(0));
-        note.0[0].store(address, Ordering::Relaxed);
+        note.0.store(address, Ordering::Relaxed);
+        // Before what the call changes then, for the heir.
         fence(Ordering::Release);
         note
     }

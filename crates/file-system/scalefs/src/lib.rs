@@ -88,6 +88,8 @@ mod identity;
 mod inode;
 mod inode_ref;
 mod instance;
+mod life;
+mod lives;
 mod maintenance;
 mod make;
 mod moves;
@@ -99,6 +101,7 @@ mod parents;
 pub mod parts;
 mod pipe;
 mod place;
+mod places;
 #[cfg(feature = "planted-causes")]
 pub mod planted_causes;
 mod process;
@@ -126,10 +129,10 @@ pub use file::{FileRoom, PageRoom};
 pub use front::{Dir, Entry, File, FileSystem, OpenOptions, Outside};
 pub use host::{Clocked, Host, Owning};
 pub use instance::{ScaleFs, ScaleFsConfig};
+pub use lives::{HandedOver, Process};
 pub use node::{Node, OpenNode};
 pub use other_instance::OtherInstance;
 pub use owned::{OwnedConfig, OwnedError, OwnedScaleFs};
 pub use posix_calls::*;
-pub use process::Process;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use window::MemoryAccess;

@@ -16,8 +16,8 @@ use crate::direct::Direct;
 use crate::direct_data::InProcess;
 use crate::host::Host;
 use crate::instance::ScaleFs;
+use crate::lives::Process;
 use crate::node::OpenNode;
-use crate::process::Process;
 
 /// What is of another instance. Nothing was done with it.
 #[non_exhaustive]

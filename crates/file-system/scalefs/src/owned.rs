@@ -125,7 +125,9 @@ impl OwnedScaleFs {
     pub fn open_window(&self, process: &crate::Process, page_count: u64) -> Result<u64, OutOfMemory> {
         process.context().assert_of(self.file_system());
         match &self.pages {
-            Pages::File(pages) => process.memory.mmu().open(pages, page_count).map(|page| page * PAGE_BYTES as u64),
+            Pages::File(pages) => {
+                process.object().memory.mmu().open(pages, page_count).map(|page| page * PAGE_BYTES as u64)
+            }
             Pages::Heap(_) => Err(OutOfMemory),
         }
     }

@@ -9,11 +9,11 @@ pub use percpu::Part;
 use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::{self, ScaleFs};
-use crate::process::{self, Process};
+use crate::process::{self, ProcessObject};
 use crate::{description, directory, family, file, inode, pipe, socket};
 
 /// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 15] = [
+pub const OBJECT_KINDS: [&ObjectKind; 16] = [
     &hashdir::ENTRY,
     &hashdir::BUCKET,
     &radix::SLOT,
@@ -26,6 +26,7 @@ pub const OBJECT_KINDS: [&ObjectKind; 15] = [
     &sockets::RING,
     &directory::DIRECTORY,
     &family::FAMILY,
+    &process::PROCESS,
     &address_space::MAPPING,
     &address_space::SHARED_PAGE,
     &address_space::TABLE,
@@ -46,6 +47,7 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(sockets::LAYOUT)
     .and_layout(directory::Directory::LAYOUT)
     .and_layout(family::Family::LAYOUT)
+    .and_layout(ProcessObject::LAYOUT)
     .and_type::<inode::Symlink>()
     .and_layout(Mapping::LAYOUT)
     .and_layout(SharedPage::LAYOUT)
@@ -57,9 +59,10 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_type::<pages::PagePool>()
     .and_type::<epoch::Retired>();
 
-const ARRAY_OWNERS: [(&str, &str); 3] = [
+const ARRAY_OWNERS: [(&str, &str); 4] = [
     ("crates/file-system/address-space/", "an address space"),
     ("crates/file-system/scalefs/src/process", "a process's descriptors"),
+    ("crates/file-system/scalefs/src/lives", "the table of processes"),
     ("crates/file-system/scalefs/src/file", "a file's pages"),
 ];
 const PAGE_OWNERS: [(&str, &str); 4] = [
@@ -105,12 +108,6 @@ impl ScaleFs {
         ];
         let parts = own.into_iter().chain(self.epochs().tables()).chain(self.pages().tables());
         parts.chain(self.counts().tables()).chain(self.stamps().tables()).chain(self.sizes().tables())
-    }
-
-    /// Where processes lie, which whoever made them keeps.
-    pub fn processes(processes: &[Process]) -> Part {
-        let memory = processes.as_ptr_range();
-        Part { memory: memory.start as usize..memory.end as usize, kind: &process::PROCESS }
     }
 
     /// Where the root directory lies: in memory of directories.

@@ -1,4 +1,4 @@
-//! Processes: a context for calls on names, and a table of descriptors.
+//! Processes: a context for calls on names, and a table of descriptors. How they begin and end: `lives.rs`.
 //!
 //! **The table** is a radix array: a descriptor's number leads to its description, each on a line of its own, read
 //! without locks. A new descriptor gets the lowest free number (POSIX.1-2017, 2.14), which the call finds by looking at
@@ -33,40 +33,45 @@ use core::ops::ControlFlow;
 
 use address_space::AddressSpace;
 use epoch::Guard;
-use percpu::{CacheLine, Core, ObjectKind, OutOfMemory, table_kind};
-use posix_calls::{Credentials, DESCRIPTOR_LIMIT, Ended, Errno, FileAction, NumberChoice, OnExec, ProcessNumber, Use};
+use percpu::{ArenaObject, CacheLine, Core, ObjectKind, OutOfMemory, object_kind};
+use posix_calls::{DESCRIPTOR_LIMIT, Errno, FileAction, NumberChoice, OnExec, Use};
 use radix::{LockedSlot, RadixArray};
 use sync::{OwnWord, Wait};
 
 use crate::context::Context;
 use crate::description::DescriptionPtr;
 use crate::instance::ScaleFs;
+use crate::life::Life;
 use crate::relatives::Relatives;
 use crate::window::WindowMmu;
 
-/// A process: what its calls have in common. Threads share it; it may lie in the arena.
-///
-/// It belongs to the instance with which it was made: any other ends the program. [`Process::exit`] closes its descriptors and
-/// gives its working directory up.
-#[must_use = "a process keeps what it has open until it exits"]
-pub struct Process {
-    context: Context,
+/// A process in the arena: what its calls have in common.
+#[repr(C)]
+pub(crate) struct ProcessObject {
+    pub(crate) context: Context,
     descriptors: CacheLine<RadixArray>,
     marks: CacheLine<RadixArray>,
     survivors: CacheLine<RadixArray>,
     pub(crate) memory: AddressSpace<WindowMmu>,
     pub(crate) relatives: CacheLine<Relatives>,
+    pub(crate) life: CacheLine<Life>,
 }
 
 /// What tools call a process's parts.
-pub(crate) const PROCESS: ObjectKind = table_kind!(Process as "process" {
+pub(crate) const PROCESS: ObjectKind = object_kind!(16, ProcessObject as "process" {
     "context" = context,
     "root of the descriptors" = descriptors,
     "root of their marks" = marks,
     "root of those that survive exec" = survivors,
     "memory" = memory,
     "relatives" = relatives,
+    "life" = life,
 });
+
+// SAFETY: a kind of its own; it has no destructor.
+unsafe impl ArenaObject for ProcessObject {
+    const KIND: ObjectKind = PROCESS;
+}
 
 /// What a number may be open for; its marks' places.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,7 +95,7 @@ impl Mark {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     pub(crate) description: DescriptionPtr,
-    on_exec: OnExec,
+    pub(crate) on_exec: OnExec,
 }
 
 impl Descriptor {
@@ -126,116 +131,46 @@ impl Descriptor {
     }
 }
 
-impl Process {
-    /// A process without descriptors that works in the root directory.
-    pub fn new(fs: &ScaleFs, core: &Core<'_>, credentials: Credentials) -> Process {
-        Process::with(Context::new(fs, core, credentials), Relatives::without_parent(fs, core))
-    }
-
-    /// A process without descriptors and children.
-    pub(crate) fn with(context: Context, relatives: Relatives) -> Process {
+impl ProcessObject {
+    /// A process without descriptors and children, at this place of the table.
+    pub(crate) fn new(context: Context, relatives: Relatives, life: Life) -> ProcessObject {
         // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
         let array = || CacheLine(unsafe { RadixArray::new() });
         // SAFETY: as above; used with the instance's pages and counts, whose maintenance gives mappings back.
         let memory = unsafe { AddressSpace::with_mmu(WindowMmu::new()) };
-        Process {
+        ProcessObject {
             context,
             descriptors: array(),
             marks: array(),
             survivors: array(),
             memory,
             relatives: CacheLine(relatives),
+            life: CacheLine(life),
         }
     }
 
-    /// Its number, which no other process of the instance has had or will have.
-    #[inline]
-    pub fn number(&self) -> ProcessNumber {
-        self.relatives.number
-    }
-
-    /// The number of its parent (POSIX `getppid`); `None` if it has none, or if that has ended.
-    pub fn parent(&self) -> Option<ProcessNumber> {
-        self.relatives.parent()
-    }
-
-    /// What calls on names want to know.
-    #[inline]
-    pub fn context(&self) -> &Context {
-        &self.context
-    }
-
-    /// A child with the same descriptors and memory (POSIX `fork`). A descriptor that another thread opens or closes meanwhile is
-    /// copied or not, and so is what it maps or stores, page by page.
+    /// Gives up all that it has. Nobody calls for it any more.
     ///
-    /// # Errors
-    /// ENOMEM, EAGAIN without a number, and then nothing is left of it.
-    ///
-    /// # Panics
-    /// If the process is of another instance.
-    pub fn fork(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) -> Result<Process, Errno> {
-        let mut child = Process::with(self.context.duplicate(fs, core, None), Relatives::unknown());
-        let guard = fs.epochs().pin(core);
-        let all = |_, value| Some(Descriptor::decode(value).on_exec);
-        let passed = self.pass_each(fs, &guard, (&self.descriptors, &child), all, wait);
-        let copied =
-            passed.and_then(|()| self.copy_memory_to(&child, fs, &guard, wait).map_err(|OutOfMemory| Errno::ENOMEM));
-        let forked = copied.and_then(|()| self.relatives.adopt(fs, &guard, &mut child.relatives.0, wait));
-        drop(guard);
-        match forked {
-            Ok(()) => Ok(child),
-            Err(errno) => {
-                child.exit(fs, core, wait);
-                Err(errno)
-            }
-        }
-    }
-
-    /// Gives up all memory, and closes the descriptors that do not survive `exec`. What other threads, which POSIX ends first,
-    /// map meanwhile stays.
-    ///
-    /// # Panics
-    /// If the process is of another instance.
-    pub fn exec(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
-        self.context.assert_of(fs);
-        if !sync::mutant::planted("scalefs: exec keeps memory") {
-            self.unmap_all(fs, core, wait);
-        }
-        self.close_all(fs, core, wait, |descriptor| descriptor.on_exec == OnExec::Close);
-    }
-
-    /// [`Process::exit_with`] success.
-    ///
-    /// # Panics
-    /// If the process is of another instance.
-    pub fn exit(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
-        self.exit_with(fs, core, Ended::Exited(0), wait);
-    }
-
-    /// Closes all descriptors, leaves the working directory, and tells the parent how it ended (POSIX `_exit`). Its children
-    /// have no parent any more.
-    ///
-    /// # Panics
-    /// If the process is of another instance.
-    pub fn exit_with(self, fs: &ScaleFs, core: &Core<'_>, ended: Ended, wait: &impl Wait) {
-        self.context.assert_of(fs);
-        let note = self.relatives.begin_end(fs, core);
-        self.close_all(fs, core, wait, |_| true);
-        self.relatives.leave_children(fs, core);
-        // SAFETY: the table is empty; calls borrow the process, so none uses it, its marks, or the memory.
+    /// # Safety
+    /// No call of the process is under way or follows, and its descriptors are closed. Once.
+    pub(crate) unsafe fn release(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        // SAFETY: the caller's promise.
         unsafe {
             self.release_memory(fs, core, wait);
             self.descriptors.destroy(core);
             self.marks.destroy(core);
             self.survivors.destroy(core);
         }
-        // Last of all that can be seen: who has waited for it finds nothing of it.
-        self.relatives.end(fs, core, ended, wait);
-        drop(note);
-        self.context.leave(fs, core);
     }
 
-    fn close_all(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait, which: impl Fn(Descriptor) -> bool) {
+    /// Closes the descriptors of this kind.
+    pub(crate) fn close_all(
+        &self,
+        fs: &ScaleFs,
+        core: &Core<'_>,
+        wait: &impl Wait,
+        which: impl Fn(Descriptor) -> bool,
+    ) {
         let guard = fs.epochs().pin(core);
         self.descriptors.for_each(&guard, |range, value| {
             if which(Descriptor::decode(value))
@@ -246,32 +181,35 @@ impl Process {
         });
     }
 
-    /// Unlocks the descriptors that a dead thread of the process was changing.
+    /// Unlocks what a dead thread of the process was changing.
     ///
     /// # Safety
-    /// `heir` was taken over from a dead owner.
-    ///
-    /// # Panics
-    /// If the process is of another instance.
-    pub unsafe fn repair_taken_over(&self, fs: &ScaleFs, heir: &Core<'_>) {
-        self.context.assert_of(fs);
-        let guard = fs.epochs().pin(heir);
+    /// `guard` pins a core that was taken over from a dead owner.
+    pub(crate) unsafe fn repair_taken_over(&self, fs: &ScaleFs, guard: &Guard<'_>) {
         // SAFETY: the caller's promise.
         unsafe {
-            self.descriptors.unlock_taken_over(&guard);
-            self.marks.unlock_taken_over(&guard);
-            self.survivors.unlock_taken_over(&guard);
-            self.repair_memory_taken_over(fs, &guard);
+            self.descriptors.unlock_taken_over(guard);
+            self.marks.unlock_taken_over(guard);
+            self.survivors.unlock_taken_over(guard);
+            self.repair_memory_taken_over(fs, guard);
         }
     }
 
     /// Calls `each` for every descriptor's number, in order.
-    ///
-    /// # Panics
-    /// If the process is of another instance.
-    pub fn for_each_descriptor(&self, fs: &ScaleFs, core: &Core<'_>, mut each: impl FnMut(u32)) {
-        self.context.assert_of(fs);
-        self.descriptors.for_each(&fs.epochs().pin(core), |range, _| each(range.start as u32));
+    pub(crate) fn for_each_descriptor(&self, guard: &Guard<'_>, mut each: impl FnMut(u32)) {
+        self.descriptors.for_each(guard, |range, _| each(range.start as u32));
+    }
+
+    /// Gives a child that nobody else knows yet all descriptors.
+    pub(crate) fn pass_all(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        child: &ProcessObject,
+        wait: &impl Wait,
+    ) -> Result<(), Errno> {
+        let all = |_, value| Some(Descriptor::decode(value).on_exec);
+        self.pass_each(fs, guard, (&self.descriptors, child), all, wait)
     }
 
     /// What a number leads to.
@@ -447,7 +385,7 @@ impl Process {
         fs: &ScaleFs,
         guard: &Guard<'_>,
         number: u32,
-        (to, target, on_exec): (&Process, u32, OnExec),
+        (to, target, on_exec): (&ProcessObject, u32, OnExec),
         wait: &impl Wait,
     ) -> Result<(), Errno> {
         let held = self.hold(fs, guard, number, wait)?;
@@ -473,7 +411,7 @@ impl Process {
         &self,
         fs: &ScaleFs,
         guard: &Guard<'_>,
-        (to, actions): (&Process, &[FileAction<'_>]),
+        (to, actions): (&ProcessObject, &[FileAction<'_>]),
         wait: &impl Wait,
     ) -> Result<(), Errno> {
         let survives = |number, _| (!FileAction::change(actions, number)).then_some(OnExec::Keep);
@@ -490,7 +428,7 @@ impl Process {
         &self,
         fs: &ScaleFs,
         guard: &Guard<'_>,
-        (numbers, to): (&RadixArray, &Process),
+        (numbers, to): (&RadixArray, &ProcessObject),
         on_exec: impl Fn(u32, u64) -> Option<OnExec>,
         wait: &impl Wait,
     ) -> Result<(), Errno> {

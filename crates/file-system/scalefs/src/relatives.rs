@@ -12,11 +12,11 @@ use crate::instance::{FamilyNote, ScaleFs};
 
 /// Whose child a process is, and its own children.
 pub(crate) struct Relatives {
-    /// Immutable once it is adopted; zero before.
-    pub(crate) number: ProcessNumber,
-    /// As `number`: address of the parent's family, with a reference; or zero.
-    parent: u64,
-    parent_number: ProcessNumber,
+    /// Atomic: zero before it is adopted, as the next two; then they stay as they are.
+    number: AtomicU64,
+    /// Atomic: address of the parent's family, with a reference; or zero.
+    parent: AtomicU64,
+    parent_number: AtomicU64,
     /// Atomic: address of its own family, with a reference; zero until it has a child.
     family: AtomicU64,
 }
@@ -31,46 +31,70 @@ fn family_at<'f>(address: u64) -> &'f Family {
 impl Relatives {
     /// Of a process without a number.
     pub(crate) fn unknown() -> Relatives {
-        Relatives { number: ProcessNumber(0), parent: 0, parent_number: ProcessNumber(0), family: AtomicU64::new(0) }
+        let [number, parent, parent_number, family] = [0; 4].map(AtomicU64::new);
+        Relatives { number, parent, parent_number, family }
     }
 
     /// Of a process that is nobody's child.
     pub(crate) fn without_parent(fs: &ScaleFs, core: &Core<'_>) -> Relatives {
-        Relatives { number: family::number_without_parent(core, fs.count_process(core)), ..Relatives::unknown() }
+        let number = family::number_without_parent(core, fs.count_process(core));
+        Relatives { number: AtomicU64::new(number.0), ..Relatives::unknown() }
     }
 
-    /// Notes that the process is about to end: from here on its heir says that it was killed.
-    pub(crate) fn begin_end<'s>(&self, fs: &'s ScaleFs, core: &'s Core<'_>) -> Option<FamilyNote<'s>> {
-        (self.parent != 0).then(|| {
-            let note = fs.work_on_family(core, self.parent);
-            note.of_child(self.number);
-            note
-        })
+    #[inline]
+    pub(crate) fn number(&self) -> ProcessNumber {
+        ProcessNumber(self.number.load(Ordering::Acquire))
     }
 
-    /// Its children have no parent any more; the reference to its family is given up.
+    /// The parent's family, if there is one.
+    fn parents_family(&self) -> Option<&Family> {
+        match self.parent.load(Ordering::Acquire) {
+            0 => None,
+            address => Some(family_at(address)),
+        }
+    }
+
+    fn work_on_parents_family<'s>(&self, fs: &'s ScaleFs, guard: &'s Guard<'_>) -> FamilyNote<'s> {
+        fs.work_on_family(guard.core(), self.parent.load(Ordering::Relaxed))
+    }
+
+    /// Its children have no parent any more; the reference to its family is given up. For the heir of a process that died in it
+    /// once more: then a reference may stay.
     pub(crate) fn leave_children(&self, fs: &ScaleFs, core: &Core<'_>) {
-        let address = self.family.swap(0, Ordering::AcqRel);
-        if address != 0 {
-            let family = family_at(address);
+        if let Some(family) = self.family() {
             family.set_gone();
+            self.family.store(0, Ordering::Release);
             family.change_references(fs.counts(), core, -1);
         }
     }
 
-    /// Tells the parent how the process ended; the reference to the parent's family is given up.
-    pub(crate) fn end(&self, fs: &ScaleFs, core: &Core<'_>, ended: Ended, wait: &impl Wait) {
-        if self.parent != 0 {
-            let family = family_at(self.parent);
-            family.end(&fs.epochs().pin(core), self.number, ended, wait);
+    /// Tells the parent how the process ended.
+    pub(crate) fn end(&self, fs: &ScaleFs, guard: &Guard<'_>, ended: Ended, wait: &impl Wait) {
+        if let Some(family) = self.parents_family() {
+            let _note = self.work_on_parents_family(fs, guard);
+            family.end(guard, self.number(), ended, wait);
+        }
+    }
+
+    /// Tells the parent that the process was killed, unless it knows already how it ended.
+    pub(crate) fn end_killed(&self, fs: &ScaleFs, guard: &Guard<'_>, wait: &impl Wait) {
+        if let Some(family) = self.parents_family() {
+            let _note = self.work_on_parents_family(fs, guard);
+            family.end_killed(guard, self.number(), wait);
+        }
+    }
+
+    /// Gives up the reference to the parent's family: once, when that has been told.
+    pub(crate) fn leave_parent(&self, fs: &ScaleFs, core: &Core<'_>) {
+        if let Some(family) = self.parents_family() {
             family.change_references(fs.counts(), core, -1);
         }
     }
 
     /// The number of its parent (POSIX `getppid`); `None` if it has none, or if that has ended.
     pub(crate) fn parent(&self) -> Option<ProcessNumber> {
-        let Relatives { parent, parent_number, .. } = *self;
-        (parent != 0 && !family_at(parent).is_gone()).then_some(parent_number)
+        let is_there = self.parents_family().is_some_and(|family| !family.is_gone());
+        is_there.then(|| ProcessNumber(self.parent_number.load(Ordering::Acquire)))
     }
 
     /// Its family, if it has had a child.
@@ -106,18 +130,22 @@ impl Relatives {
         &self,
         fs: &ScaleFs,
         guard: &Guard<'_>,
-        child: &mut Relatives,
+        child: &Relatives,
         wait: &impl Wait,
     ) -> Result<(), Errno> {
         let core = guard.core();
         let address = self.family_or_new(core).map_err(|OutOfMemory| Errno::ENOMEM)?;
         let family = family_at(address);
         let count = fs.count_process(core);
-        let note = fs.work_on_family(core, address);
-        let number = family.add(guard, count, fs.child_hint(core), |number| note.of_child(number), wait)?;
-        family.change_references(fs.counts(), core, 1);
-        (child.number, child.parent, child.parent_number) = (number, address, self.number);
-        Ok(())
+        let _note = fs.work_on_family(core, address);
+        // The child knows its parent, with a reference, before the parent knows it: its heir tells that.
+        let told = |number: ProcessNumber| {
+            family.change_references(fs.counts(), core, 1);
+            child.number.store(number.0, Ordering::Relaxed);
+            child.parent_number.store(self.number().0, Ordering::Relaxed);
+            child.parent.store(address, Ordering::Release);
+        };
+        family.add(guard, count, fs.child_hint(core), told, wait)
     }
 
     /// What becomes of a child; one that has ended is none afterwards.

@@ -4,7 +4,7 @@
 use core::ptr::NonNull;
 
 use percpu::Core;
-use posix_calls::{Kind, ProcessNumber};
+use posix_calls::Kind;
 use sync::Wait;
 use sync::atomic::Ordering;
 use sync::mutant::planted;
@@ -19,7 +19,7 @@ use crate::instance::ScaleFs;
 
 impl ScaleFs {
     /// Completes or undoes the call in whose middle a process died, and frees its locks. References that the process
-    /// held stay.
+    /// held stay; [`ScaleFs::end_processes_of`] closes what its processes had open.
     ///
     /// # Safety
     /// `heir` was taken over from a dead owner, and is repaired once before it is used.
@@ -41,11 +41,10 @@ impl ScaleFs {
                 few.filter(|bits| *bits != 0).chain(own.noted.nodes()).map(InodeRef::from_bits)
             };
             let guard = self.epochs().pin(heir);
-            let [family, child] = [0, 1].map(|place| own.family[place].load(Ordering::Acquire));
-            if let Some(family) = NonNull::new(family as usize as *mut Family) {
-                let child = Some(ProcessNumber(child)).filter(|child| child.0 != 0);
-                family.as_ref().repair_taken_over(&guard, child, wait);
-                own.family[0].store(0, Ordering::Release);
+            self.processes.unlock_taken_over(&guard);
+            if let Some(family) = NonNull::new(own.family.load(Ordering::Acquire) as usize as *mut Family) {
+                family.as_ref().repair_taken_over(&guard);
+                own.family.store(0, Ordering::Release);
             }
             if !planted("scalefs: an heir forgets the sockets") {
                 self.sockets.repair_call_taken_over(&guard);

@@ -359,7 +359,7 @@ fn maintain(fs: &ScaleFs, cores: [&Core; 2]) {
 /// What all is before a call, and after it.
 fn before_and_after(tables: Tables, call: Call) -> [Tree; 2] {
     with_instance(tables, |arena, fs, core| {
-        let process = Process::new(fs, core, Credentials::SUPERUSER);
+        let process = Process::new(fs, core, Credentials::SUPERUSER).unwrap();
         let other = arena.claim(DEAD, owner(2)).unwrap();
         prepare(&fs.enter(&other, &process, &Patience));
         let before = tree(fs, core, &process);
@@ -383,7 +383,7 @@ struct Death {
 fn survive(death: Death, states: Option<&[Tree; 2]>) -> bool {
     let Death { call, access, is_settled, in_maintenance, tables } = death;
     with_instance(tables, |arena, fs, core| {
-        let process = Process::new(fs, core, Credentials::SUPERUSER);
+        let process = Process::new(fs, core, Credentials::SUPERUSER).unwrap();
         {
             let other = arena.claim(DEAD, owner(2)).unwrap();
             prepare(&fs.enter(&other, &process, &Patience));

@@ -142,7 +142,7 @@ fn a_ring_keeps_bytes(starts_empty: bool, a_first: bool) {
     let model = ModelArena::new(2, 1 << 20);
     let fs = small_instance(&model, 8);
     let core = model.core(0);
-    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER));
+    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER).unwrap());
     let verbs = fs.enter(&core, &process, &Spin);
     let (reader, writer) = data::pipe(&verbs, PLAIN).unwrap();
     let before: &[u8] = if starts_empty { b"" } else { b"1" };
@@ -187,7 +187,7 @@ fn the_last_close_is_noticed(a_first: bool) {
     let model = ModelArena::new(2, 1 << 20);
     let fs = small_instance(&model, 8);
     let core = model.core(0);
-    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER));
+    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER).unwrap());
     let verbs = fs.enter(&core, &process, &Spin);
     let (reader, writer) = data::pipe(&verbs, PLAIN).unwrap();
     drop(verbs);
@@ -212,7 +212,7 @@ fn an_exchanged_number_is_open(a_first: bool) {
     let model = ModelArena::new(2, 1 << 20);
     let fs = small_instance(&model, 8);
     let core = model.core(0);
-    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER));
+    let process = Arc::new(Process::new(fs, &core, Credentials::SUPERUSER).unwrap());
     let verbs = fs.enter(&core, &process, &Spin);
     let flags = OpenFlags::CREATE | OpenFlags::READ;
     // A model's radix array has eight indices: marks of two numbers.

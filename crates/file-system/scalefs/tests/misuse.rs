@@ -66,7 +66,7 @@ fn a_context_is_not_used_with_an_instance_at_the_same_address() {
 #[should_panic = "a process of another file system"]
 fn a_process_does_not_exit_into_another_instance() {
     let (one, other) = (owned(), owned());
-    let process = Process::new(one.file_system(), &one.claim(0, owner()).unwrap(), Credentials::SUPERUSER);
+    let process = Process::new(one.file_system(), &one.claim(0, owner()).unwrap(), Credentials::SUPERUSER).unwrap();
     process.exit(other.file_system(), &other.claim(0, owner()).unwrap(), &Spin);
 }
 
@@ -121,8 +121,8 @@ fn what_may_be_of_another_instance_is_refused_with_a_reason() {
     let (one, other) = (owned(), owned());
     let (here, there) = (one.claim(0, owner()).unwrap(), other.claim(0, owner()).unwrap());
     let (fs, host) = (one.file_system(), Spin);
-    let [mine, theirs] =
-        [(fs, &here), (other.file_system(), &there)].map(|(fs, core)| Process::new(fs, core, Credentials::SUPERUSER));
+    let [mine, theirs] = [(fs, &here), (other.file_system(), &there)]
+        .map(|(fs, core)| Process::new(fs, core, Credentials::SUPERUSER).unwrap());
     let why = |core, process: &Process| {
         let entered = fs.try_enter(core, process, &host).map(drop).map_err(|error| error.to_string());
         assert_eq!(entered, fs.try_begin(core, process.context(), &host).map(drop).map_err(|error| error.to_string()));
@@ -156,7 +156,7 @@ fn the_root_stays_whoever_leaves_it() {
         Context::new(fs, &core, Credentials::SUPERUSER).leave(fs, &core);
         fs.maintain(&core, &Spin);
     }
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
     let call = || fs.begin(&core, process.context(), &Spin);
     scalefs::directories::make_directory(&call(), Start::WorkingDirectory, b"d", 0o755).unwrap();
     let again = names::link(&call(), (Start::WorkingDirectory, b"d"), (Start::WorkingDirectory, b"e"), Follow::Nothing);

@@ -3,11 +3,15 @@
 
 use std::ptr::NonNull;
 
+use pages::PagePool;
 use percpu::{Arena, ArenaConfig, AttachError, Core, OwnerId};
 use scalefs::attributes::{self, Access};
+use scalefs::data::{self, DescriptorOptions};
+use scalefs::memory::{self, Address, MappedObject};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Attributes, Context, Credentials, Errno, Fields, Follow, OpenFlags, ScaleFs, ScaleFsConfig, Start, directories,
+    Attributes, Context, Credentials, Errno, Fields, Follow, MemoryOperations, OnExec, OpenFlags, PipeState, Process,
+    Protection, ScaleFs, ScaleFsConfig, SpawnOptions, Start, Which, directories, processes,
 };
 use sync::Spin;
 
@@ -234,4 +238,139 @@ fn a_process_killed_at_any_moment_leaves_names_that_work() {
         }
         maintain_all(fs, [&heir, &core]);
     }
+}
+
+/// What a child of the next test does until it is killed, as the process that was handed over to it: calls on descriptors and
+/// memory, and children of its own.
+fn handed_over_child(fs: &ScaleFs, core: &Core, process: &Process, pipe_end: u32) -> ! {
+    let call = || fs.enter(core, process, &Spin);
+    for round in 0_u64.. {
+        if round == 50 && data::write(&call(), pipe_end, b"hello") != Ok(5) {
+            // SAFETY: ends the child without running anything of its parent's.
+            unsafe { libc::_exit(2) }
+        }
+        let _ = data::duplicate_to(&call(), pipe_end, 20 + (round % 8) as u32, OnExec::Keep);
+        let address = Address::Fixed((16 << 20) + round % 4 * 4096);
+        if memory::map(&call(), address, 4096, Protection::ReadWrite, MappedObject::Anonymous).is_ok() {
+            let _ = call().store((16 << 20) + round % 4 * 4096, &[1]);
+        }
+        if let Ok(grandchild) = process.fork(fs, core, &Spin) {
+            // The others are there when it is killed.
+            if round % 4 != 0 || round > 200 {
+                grandchild.exit(fs, core, &Spin);
+            }
+        }
+        let _ = data::close(&call(), 20 + (round * 5 % 8) as u32);
+        fs.maintain(core, &Spin);
+    }
+    unreachable!("counts up for ever")
+}
+
+/// How the host's process ends that has a pipe's end, said something and was killed: its status, and whether its parent then
+/// finds the pipe without writers.
+fn killed_on_the_host() -> (i32, bool) {
+    let mut ends = [0; 2];
+    let mut byte = [0_u8];
+    // SAFETY: a pipe and a child of this test's own; the child makes calls of the system alone.
+    unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+        let child = libc::fork();
+        if child == 0 {
+            libc::write(ends[1], b"h".as_ptr().cast(), 1);
+            loop {
+                libc::pause();
+            }
+        }
+        assert!(child > 0, "fork failed");
+        libc::close(ends[1]);
+        assert_eq!(libc::read(ends[0], byte.as_mut_ptr().cast(), 1), 1);
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, libc::WNOHANG), 0, "it goes on");
+        assert_eq!(libc::kill(child, libc::SIGKILL), 0);
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        let is_over = libc::read(ends[0], byte.as_mut_ptr().cast(), 1) == 0;
+        libc::close(ends[0]);
+        (status, is_over)
+    }
+}
+
+/// Kills the host's process that runs a process of ours, at a moment of its own; its parent then sees what the host's sees.
+fn a_killed_child_is_waited_for(rounds: u64) {
+    let expected = killed_on_the_host();
+    let base = shared_memory();
+    let config = ArenaConfig { core_count: 2, chunk_bytes: 4096 };
+    // SAFETY: the mapping is valid to the end of the process.
+    let arena = unsafe { Arena::create_at(base, SIZE_BYTES, config) }.unwrap();
+    let owner = OwnerId::new(1).unwrap();
+    let core = arena.claim(0, owner).unwrap();
+    // SAFETY: another such mapping, for pages alone.
+    let pool = unsafe { PagePool::create(arena, shared_memory(), 512) }.unwrap();
+    let config = ScaleFsConfig { root_bucket_count: 2, ..ScaleFsConfig::default() };
+    let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
+    let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
+    let call = || fs.enter(&core, &process, &Spin);
+    let mut lost = 0;
+    for round in 0..rounds {
+        let (reads, writes) = data::pipe(&call(), DescriptorOptions::PLAIN).unwrap();
+        let spawned = processes::spawn(&call(), &[], SpawnOptions::default()).unwrap();
+        let number = spawned.number();
+        let runner = OwnerId::new(100 + round).unwrap();
+        let handed_over = spawned.hand_over(fs, runner);
+        assert!(fs.receive(&core, handed_over, &Spin).is_none(), "it is another's");
+        // SAFETY: the child makes calls on the arena, and ends by a signal.
+        let host_process = unsafe { libc::fork() };
+        assert!(host_process >= 0, "fork failed");
+        if host_process == 0 {
+            let received = arena.claim(1, runner).ok().and_then(|core| {
+                let received = fs.receive(&core, handed_over, &Spin)?;
+                fs.receive(&core, handed_over, &Spin).is_none().then_some((core, received))
+            });
+            match received {
+                Some((core, received)) => handed_over_child(fs, &core, &received, writes),
+                // SAFETY: ends the child without running anything of its parent's.
+                None => unsafe { libc::_exit(1) },
+            }
+        }
+        data::close(&call(), writes).unwrap();
+        let mut bytes = [0; 8];
+        let mut status = 0;
+        while data::poll(&call(), reads).unwrap() == (PipeState { is_ready: false, other_end_gone: false }) {
+            // SAFETY: looks at a child of ours without waiting.
+            let ended = unsafe { libc::waitpid(host_process, &raw mut status, libc::WNOHANG) };
+            assert_eq!(ended, 0, "the child ended by itself, with status {status:#x}");
+            std::thread::yield_now();
+        }
+        assert_eq!(data::read(&call(), reads, &mut bytes), Ok(5));
+        // Some other moment of its work each time.
+        (0..round * 37 % 101).for_each(|_| std::thread::yield_now());
+        // SAFETY: kills and waits for our own child, which has stopped for good afterwards, with its one core.
+        let heir = unsafe {
+            assert_eq!(libc::kill(host_process, libc::SIGKILL), 0);
+            assert_eq!(libc::waitpid(host_process, &raw mut status, 0), host_process);
+            let heir = arena.take_over(1, runner, owner).unwrap();
+            fs.repair_taken_over(&heir, &Spin);
+            assert_eq!(processes::wait(&call(), Which::Child(number)), Ok(None), "nobody has ended it yet");
+            fs.end_processes_of(&core, runner, &[&heir], &Spin);
+            heir
+        };
+        let waited = processes::wait(&call(), Which::Any).unwrap();
+        let (child, ended) = waited.expect("the parent of a child that was killed waits for ever");
+        assert_eq!(child, number);
+        let is_over = data::poll(&call(), reads).unwrap().other_end_gone;
+        assert_eq!(ended.wait_status(), expected.0, "round {round}");
+        lost += u64::from(is_over != expected.1);
+        assert!(fs.receive(&heir, handed_over, &Spin).is_none(), "it has ended");
+        data::close(&call(), reads).unwrap();
+        maintain_all(fs, [&heir, &core]);
+    }
+    // A death between two stores costs the end of a pipe that it was passing (see `family_deaths.rs`).
+    assert!(lost * 4 <= rounds, "{lost} pipes have a writer");
+    process.exit(fs, &core, &Spin);
+}
+
+#[test]
+fn a_child_whose_host_process_was_killed_has_ended_as_on_the_host() {
+    a_killed_child_is_waited_for(20);
+    #[cfg(shuttle)]
+    sync::mutant::must_be_caught("scalefs: who made a process runs it for ever", || a_killed_child_is_waited_for(1));
 }

@@ -66,7 +66,7 @@ fn two_threads_call() {
         ..ScaleFsConfig::default()
     };
     let fs = ScaleFs::create_with_pages(&world.core(0), pool, config).unwrap();
-    let process = Process::new(fs, &world.core(0), Credentials::SUPERUSER);
+    let process = Process::new(fs, &world.core(0), Credentials::SUPERUSER).unwrap();
     let before = world.live_bytes();
     directories::make_directory(fs.enter(&world.core(0), &process, &Spin).objects(), AT, b"/d", 0o755).unwrap();
     std::thread::scope(|scope| {

@@ -62,7 +62,7 @@ fn begin<'w>(core: &Core<'w>, order: SocketOrder) -> Scene<'w> {
     // SAFETY: the pages are the scene's alone, as long as it lives.
     let pool = unsafe { PagePool::create(core.arena(), base, PAGES as u32) }.unwrap();
     let fs = ScaleFs::create_with_pages(core, pool, config).unwrap();
-    let process = Process::new(fs, core, Credentials::SUPERUSER);
+    let process = Process::new(fs, core, Credentials::SUPERUSER).unwrap();
     let call = || fs.enter(core, &process, &Patience);
     assert_eq!(sockets::pair(&call(), order, OPTIONS), Ok((SENDS, RECEIVES)));
     assert_eq!(sockets::socket(&call(), order, OPTIONS), Ok(NAMED));

@@ -179,7 +179,7 @@ struct System<'a> {
 impl System<'_> {
     fn new(owned: &OwnedScaleFs) -> System<'_> {
         let core = owned.claim(0, OwnerId::new(1).unwrap()).unwrap();
-        let process = Process::new(owned.file_system(), &core, Credentials::SUPERUSER);
+        let process = Process::new(owned.file_system(), &core, Credentials::SUPERUSER).unwrap();
         let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE;
         let fd = data::open(
             &owned.file_system().enter(&core, &process, &Spin),

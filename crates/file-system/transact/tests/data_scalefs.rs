@@ -30,7 +30,7 @@ struct User<'i> {
 impl<'i> User<'i> {
     fn new(instance: &'i OwnedScaleFs, core: usize) -> User<'i> {
         let core = instance.claim(core, OwnerId::new(1).unwrap()).unwrap();
-        let process = Process::new(instance.file_system(), &core, Credentials::SUPERUSER);
+        let process = Process::new(instance.file_system(), &core, Credentials::SUPERUSER).unwrap();
         User { instance, core, process }
     }
 

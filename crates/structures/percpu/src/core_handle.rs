@@ -19,6 +19,12 @@ impl OwnerId {
     pub fn new(number: u64) -> Option<OwnerId> {
         (1..=1 << 62).contains(&number).then_some(OwnerId(number))
     }
+
+    /// The number.
+    #[inline]
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// States of a core record beside "claimed by owner n", which is n + CLAIMED_BASE - 1.
@@ -84,6 +90,14 @@ impl<'a> Core<'a> {
     #[inline]
     pub fn arena(&self) -> &'a Arena {
         self.arena
+    }
+
+    /// Who claims the core; `None` if it is served while nobody does ([`Arena::for_each_idle_core`]).
+    #[inline]
+    pub fn owner(&self) -> Option<OwnerId> {
+        // No other thread changes it as long as this value is there.
+        let state = self.record.state.load(Ordering::Relaxed);
+        (state + 1).checked_sub(CLAIMED_BASE).and_then(OwnerId::new)
     }
 
     fn new(arena: &'a Arena, index: CoreIndex) -> Core<'a> {

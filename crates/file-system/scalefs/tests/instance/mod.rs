@@ -7,6 +7,9 @@ use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use scalefs::{Credentials, Process, ScaleFs, ScaleFsConfig};
 use sync::Spin;
 
+/// More than a test makes at once on one core.
+const PROCESSES: usize = 128;
+
 fn owner() -> OwnerId {
     OwnerId::new(1).unwrap()
 }
@@ -29,9 +32,11 @@ pub fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
     let pool = unsafe { PagePool::create(arena, base, page_count) }.unwrap();
     let config = ScaleFsConfig { root_bucket_count: 4, count_slots_per_core: 2, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
-    let before = arena.live_bytes();
     drop(core);
-    test(&Instance { arena, fs });
+    let instance = Instance { arena, fs };
+    instance.grow_table_of_processes();
+    let before = arena.live_bytes();
+    test(&instance);
     let core = arena.claim(0, owner()).unwrap();
     for _ in 0..20 {
         fs.maintain_with_idle_cores(&core, &Spin);
@@ -41,6 +46,15 @@ pub fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
 }
 
 impl Instance<'_> {
+    /// The table of processes keeps its memory: it has room from now on for as many as a test makes at once.
+    fn grow_table_of_processes(&self) {
+        for number in 0..4 {
+            let core = self.core(number);
+            let processes: Vec<Process> = (0..PROCESSES).map(|_| self.process(&core)).collect();
+            processes.into_iter().for_each(|process| process.exit(self.fs, &core, &Spin));
+        }
+    }
+
     /// Becomes a core.
     pub fn core(&self, number: usize) -> Core<'_> {
         self.arena.claim(number, owner()).unwrap()
@@ -48,6 +62,6 @@ impl Instance<'_> {
 
     /// A process of user 0.
     pub fn process(&self, core: &Core) -> Process {
-        Process::new(self.fs, core, Credentials::SUPERUSER)
+        Process::new(self.fs, core, Credentials::SUPERUSER).unwrap()
     }
 }

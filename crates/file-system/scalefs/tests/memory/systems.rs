@@ -73,8 +73,14 @@ impl<'m> Ours<'m> {
         let pool = unsafe { PagePool::create(arena, base, PAGES as u32) }.unwrap();
         let config = ScaleFsConfig { root_bucket_count: 4, count_slots_per_core: 8, ..ScaleFsConfig::default() };
         let fs = ScaleFs::create_with_pages(&cores[0], pool, config).unwrap();
+        // The table of processes keeps its memory: it has room from now on for as many as there can be at once.
+        for core in &cores {
+            let process = |_| Process::new(fs, core, Credentials::SUPERUSER).unwrap();
+            let processes: Vec<Process> = (0..2 * PROCESSES).map(process).collect();
+            processes.into_iter().for_each(|process| process.exit(fs, core, &Spin));
+        }
         let live_bytes = arena.live_bytes();
-        let process = Process::new(fs, &cores[0], Credentials::SUPERUSER);
+        let process = Process::new(fs, &cores[0], Credentials::SUPERUSER).unwrap();
         let descriptors = open_all(&fs.enter(&cores[0], &process, &Spin));
         let mut processes = [const { None }; PROCESSES];
         processes[0] = Some(process);

@@ -8,7 +8,7 @@ fn main() {
     let core = files.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = files.file_system();
     let context = Context::new(fs, &core, Credentials::SUPERUSER);
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
     let call = fs.begin(&core, &context, &Spin);
     let opened = names::open(&call, Start::WorkingDirectory, b"a", OpenFlags::CREATE, 0o600).unwrap();
     let node = call.held(&opened.handle);

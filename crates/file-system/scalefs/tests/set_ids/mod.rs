@@ -46,7 +46,7 @@ fn check(number: u64, plan: &Plan) {
     with_instance(8, |instance| {
         let core = instance.core(3);
         let processes = [Credentials::SUPERUSER, Credentials::new(1, 1, &[]).unwrap()];
-        let processes = processes.map(|who| Process::new(instance.fs, &core, who));
+        let processes = processes.map(|who| Process::new(instance.fs, &core, who).unwrap());
         let [superuser, user] = &processes;
         let open = |process: &Process, flags| {
             data::open(&instance.fs.enter(&core, process, &Spin), AT, b"a", flags, 0o777, DescriptorOptions::PLAIN)

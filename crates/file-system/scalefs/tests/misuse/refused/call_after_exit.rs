@@ -7,7 +7,7 @@ fn main() {
     let files = OwnedScaleFs::create(OwnedConfig::default()).unwrap();
     let core = files.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let fs = files.file_system();
-    let process = Process::new(fs, &core, Credentials::SUPERUSER);
+    let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
     process.exit(fs, &core, &Spin);
     fs.enter(&core, &process, &Spin);
 }

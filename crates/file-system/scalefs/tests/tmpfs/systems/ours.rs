@@ -63,8 +63,8 @@ impl Systems for Memory {
         let fs = ScaleFs::create_with_pages(&cores[0], pool, config).unwrap();
         let others = [1, 2].map(|index| Credentials::new(USERS[index], USERS[index], GROUPS[index]).unwrap());
         let users = [first_user, others[0], others[1]];
-        let processes = users.map(|user| Process::new(fs, &cores[0], user)).into();
-        let superuser = Process::new(fs, &cores[0], Credentials::SUPERUSER);
+        let processes = users.map(|user| Process::new(fs, &cores[0], user).unwrap()).into();
+        let superuser = Process::new(fs, &cores[0], Credentials::SUPERUSER).unwrap();
         let verbs = fs.begin(&cores[0], superuser.context(), &Spin);
         let owner = (Some(first_user.user), Some(first_user.group));
         attributes::change_owner(&verbs, Start::WorkingDirectory, b"/", Follow::Symlinks, owner).unwrap();
