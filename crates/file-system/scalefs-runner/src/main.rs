@@ -24,6 +24,7 @@ mod objects;
 mod operation;
 mod options;
 mod outside;
+mod own_memory;
 mod plain;
 mod process_calls;
 mod socket_calls;
@@ -45,6 +46,9 @@ use crate::objects::ObjectList;
 use crate::options::{Mode, Options};
 use crate::plain::PlainProgram;
 use crate::target::FileSystemTarget;
+
+#[global_allocator]
+static MEMORY: own_memory::OwnMemory = own_memory::OwnMemory;
 
 fn main() -> ExitCode {
     #[cfg(feature = "planted-causes")]
