@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use posix_calls::{
-    Answer, AttributeChange, AttributeChanges, DataChanges, Decision, FileChanges, Kind, NameChange, NameChanges,
-    NewObject, ObjectOperations as _, OperationError, Outcome, Permissions, ReservedPages, Urgency,
+    Answer, AttributeChange, AttributeChanges, DataChanges, Decision, FileChanges, Kind, Moment, NameChange,
+    NameChanges, NewObject, ObjectOperations as _, OperationError, Outcome, Permissions, ReservedPages, Touched,
+    Urgency,
 };
 
 use crate::call::{Call, Node, Unreachable};
@@ -25,6 +26,8 @@ struct Change {
 #[derive(Clone, Debug)]
 #[must_use = "what is dropped does not happen"]
 pub struct PreparedChanges {
+    now_ns: i64,
+    touched: Vec<(Number, Touched)>,
     names: Vec<Change>,
     attributes: Vec<(Number, Vec<AttributeChange>)>,
     files: Vec<ChangedFile>,
@@ -54,12 +57,21 @@ impl State {
         true
     }
 
+    /// Lets times of an object be this one, unless they are later.
+    fn touch(&mut self, number: Number, touched: Touched, now_ns: i64) {
+        let object = self.get_mut(number);
+        object.changed_ns = object.changed_ns.max(now_ns);
+        if touched == Touched::Data {
+            object.modified_ns = object.modified_ns.max(now_ns);
+        }
+    }
+
     fn is_directory(&self, number: Number) -> bool {
         self.get(number).body.kind() == Kind::Directory
     }
 
     /// Changes all names or, if it refuses, leaves behind what nobody may see.
-    fn change_names(&mut self, changes: &[Change], now_ns: i64) -> Result<(), OperationError<Unreachable>> {
+    fn change_names(&mut self, changes: &[Change]) -> Result<(), OperationError<Unreachable>> {
         let mut parents = BTreeMap::new();
         for change in changes {
             if self.look_up(change.directory, &change.name) != change.before {
@@ -85,12 +97,11 @@ impl State {
         let changed = || changes.iter().filter(|change| change.before != change.after);
         for change in changed() {
             if let Some(after) = change.after {
-                self.insert(change.directory, &change.name, after, now_ns);
+                self.insert(change.directory, &change.name, after);
                 let object = self.get_mut(after);
-                (object.links, object.is_named, object.changed_ns) = (object.links + 1, true, now_ns);
+                (object.links, object.is_named) = (object.links + 1, true);
             } else {
                 self.directory_mut(change.directory).names.remove(&change.name);
-                self.mark_data(change.directory, now_ns);
             }
         }
         for (moved, parent) in parents {
@@ -105,13 +116,13 @@ impl State {
             }
         }
         for before in changed().filter_map(|change| change.before) {
-            self.unlink(before, now_ns);
+            self.unlink(before);
         }
         Ok(())
     }
 
     /// Changes a file's data or, without space, leaves behind what nobody may see.
-    fn change_file(&mut self, changed: &ChangedFile, now_ns: i64) -> Result<(), OperationError<Unreachable>> {
+    fn change_file(&mut self, changed: &ChangedFile) -> Result<(), OperationError<Unreachable>> {
         let number = changed.number;
         let resize = |state: &mut State, size: u64| {
             let (data, used, _) = state.file_mut(number);
@@ -130,7 +141,6 @@ impl State {
         if let Some(size) = changed.size_bytes {
             resize(self, size);
         }
-        self.mark_data(number, now_ns);
         Ok(())
     }
 
@@ -162,7 +172,6 @@ impl Call<'_> {
                     object.modified_ns = modified.unwrap_or(object.modified_ns);
                 }
             }
-            object.changed_ns = self.now_ns();
         }
         Ok(())
     }
@@ -204,9 +213,17 @@ impl NameChanges for Call<'_> {
         Ok(OpenNode(state.add(made).ok_or(OperationError::NoSpace)?))
     }
 
+    fn set_times_of_made(&self, node: Node<'_>, times: [i64; 3]) -> Answer<(), Self> {
+        let mut state = self.change()?;
+        let object = state.get_mut(node.number);
+        [object.accessed_ns, object.modified_ns, object.changed_ns] = times;
+        Ok(())
+    }
+
     fn prepare<'p, 'v, 'n: 'p>(
         &'v self,
         changes: &'p [NameChange<'p, Node<'v>, &'n [u8]>],
+        moment: Moment<'p, Node<'v>>,
         room: &'p mut [()],
     ) -> Result<PreparedChanges, OperationError<Unreachable>>
     where
@@ -223,8 +240,15 @@ impl NameChanges for Call<'_> {
                 after: number(*after),
             })
             .collect();
-        self.ask()?.clone().change_names(&changes, self.now_ns())?;
-        Ok(PreparedChanges { names: changes, attributes: Vec::new(), files: Vec::new(), has_happened: false })
+        self.ask()?.clone().change_names(&changes)?;
+        Ok(PreparedChanges {
+            now_ns: moment.now_ns as i64,
+            touched: moment.touched.iter().map(|(node, touched)| (node.number, *touched)).collect(),
+            names: changes,
+            attributes: Vec::new(),
+            files: Vec::new(),
+            has_happened: false,
+        })
     }
 
     fn prepare_attributes<'p, 'v>(
@@ -250,16 +274,18 @@ impl NameChanges for Call<'_> {
     }
 
     fn decide(&self, prepared: &mut PreparedChanges) -> Answer<bool, Self> {
-        let now_ns = self.now_ns();
         let mut state = self.change()?;
-        let done = state.change_names(&prepared.names, now_ns);
+        for (number, touched) in &prepared.touched {
+            state.touch(*number, *touched, prepared.now_ns);
+        }
+        let done = state.change_names(&prepared.names);
         assert_eq!(done, Ok(()), "nothing else changes what is prepared");
         for (number, changes) in &prepared.attributes {
             let done = self.change_attributes(&mut state, *number, changes);
             assert_eq!(done, Ok(()), "nothing else changes what is prepared");
         }
         for changed in &prepared.files {
-            let done = state.change_file(changed, now_ns);
+            let done = state.change_file(changed);
             assert_eq!(done, Ok(()), "nothing else changes what is prepared");
         }
         prepared.has_happened = true;
@@ -295,6 +321,32 @@ impl DataChanges for Call<'_> {
         Ok(())
     }
 
+    fn pipe_room(&self, pipe: Node<'_>, at_most: usize) -> Answer<usize, Self> {
+        Ok(self.change()?.pipe_mut(pipe.number).room().min(at_most))
+    }
+
+    type PipeLock<'v>
+        = Number
+    where
+        Self: 'v;
+
+    fn pipe_place(&self, pipe: Node<'_>) -> u64 {
+        pipe.number
+    }
+
+    fn lock_pipe<'v>(&'v self, pipe: Node<'v>, _: usize) -> Outcome<Number, Self> {
+        Ok(pipe.number)
+    }
+
+    fn finish_pipe(&self, pipe: Number, taken_bytes: usize, put: &[u8]) -> Answer<(), Self> {
+        let mut state = self.change()?;
+        let pipe = state.pipe_mut(pipe);
+        let taken = pipe.read(&mut vec![0; taken_bytes]);
+        let written = pipe.write(put);
+        assert_eq!((taken, written), (taken_bytes, put.len()), "it was asked whether they are there, and room");
+        Ok(())
+    }
+
     fn identity(&self, description: Description<'_>) -> u64 {
         description.number
     }
@@ -322,7 +374,7 @@ impl DataChanges for Call<'_> {
                 writes: change.writes.iter().map(|write| (write.offset, write.bytes.to_vec())).collect(),
                 size_bytes: change.size_bytes,
             };
-            state.change_file(&changed, self.now_ns())?;
+            state.change_file(&changed)?;
             prepared.files.push(changed);
         }
         Ok(())

@@ -38,7 +38,7 @@ impl State {
         self.open_files.get_mut(&number).expect("descriptions stay while descriptors lead to them")
     }
 
-    fn pipe_mut(&mut self, number: Number) -> &mut Pipe {
+    pub(crate) fn pipe_mut(&mut self, number: Number) -> &mut Pipe {
         match &mut self.get_mut(number).body {
             Body::Pipe(pipe) => pipe,
             other => panic!("only pipes have ends, and this is {:?}", other.kind()),

@@ -29,10 +29,9 @@ impl State {
         self.entry(directory, name).map(|entry| entry.number)
     }
 
-    pub(crate) fn insert(&mut self, directory: Number, name: &[u8], number: Number, now_ns: i64) {
+    pub(crate) fn insert(&mut self, directory: Number, name: &[u8], number: Number) {
         let cookie = self.entry(directory, name).map_or_else(|| self.cookie(), |entry| entry.cookie);
         self.directory_mut(directory).names.insert(name.to_vec(), Entry { number, cookie });
-        self.mark_data(directory, now_ns);
     }
 
     /// Marks that data or names change now.
@@ -202,7 +201,8 @@ impl ObjectOperations for Call<'_> {
             return Err(OperationError::Exists);
         }
         let made = state.add(self.file_system.object(body, permissions)).ok_or(OperationError::NoSpace)?;
-        state.insert(directory.number, key, made, self.now_ns());
+        state.insert(directory.number, key, made);
+        state.mark_data(directory.number, self.now_ns());
         drop(state);
         Ok(self.lend(made))
     }
@@ -217,7 +217,8 @@ impl ObjectOperations for Call<'_> {
         let object = state.get_mut(source.number);
         object.links += 1;
         object.changed_ns = now_ns;
-        state.insert(directory.number, key, source.number, now_ns);
+        state.insert(directory.number, key, source.number);
+        state.mark_data(directory.number, now_ns);
         Ok(())
     }
 
@@ -229,7 +230,8 @@ impl ObjectOperations for Call<'_> {
         state.check_empty(name.node.number)?;
         state.directory_mut(name.directory.number).names.remove(*name.key);
         state.mark_data(name.directory.number, self.now_ns());
-        state.unlink(name.node.number, self.now_ns());
+        state.get_mut(name.node.number).changed_ns = self.now_ns();
+        state.unlink(name.node.number);
         Ok(())
     }
 
@@ -250,12 +252,14 @@ impl ObjectOperations for Call<'_> {
         replaced.map_or(Ok(()), |replaced| state.check_empty(replaced))?;
         let now_ns = self.now_ns();
         state.directory_mut(source.directory.number).names.remove(*source.key);
-        state.insert(target.directory.number, target.key, moved, now_ns);
+        state.insert(target.directory.number, target.key, moved);
+        state.mark_data(target.directory.number, now_ns);
         state.mark_data(source.directory.number, now_ns);
         state.get_mut(moved).changed_ns = now_ns;
         state.move_to(moved, target.directory.number);
         if let Some(replaced) = replaced {
-            state.unlink(replaced, now_ns);
+            state.get_mut(replaced).changed_ns = now_ns;
+            state.unlink(replaced);
         }
         Ok(())
     }
@@ -275,7 +279,8 @@ impl ObjectOperations for Call<'_> {
         }
         let now_ns = self.now_ns();
         for (name, other) in [(first, second), (second, first)] {
-            state.insert(name.directory.number, name.key, other.node.number, now_ns);
+            state.insert(name.directory.number, name.key, other.node.number);
+            state.mark_data(name.directory.number, now_ns);
             state.get_mut(name.node.number).changed_ns = now_ns;
         }
         state.move_to(first.node.number, second.directory.number);

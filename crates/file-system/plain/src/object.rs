@@ -150,6 +150,11 @@ impl Pipe {
         self.pages.len() == PIPE_PAGES
     }
 
+    /// How many bytes a write could put in.
+    pub(crate) fn room(&self) -> usize {
+        (PIPE_PAGES - self.pages.len()) * PAGE_BYTES
+    }
+
     /// Copies bytes that wait.
     pub(crate) fn peek(&self, bytes: &mut [u8]) -> usize {
         let waiting = self.pages.iter().flat_map(|page| &page.bytes[page.start..]);

@@ -224,10 +224,8 @@ impl State {
     }
 
     /// Gives a link up.
-    pub(crate) fn unlink(&mut self, number: Number, now_ns: i64) {
-        let object = self.get_mut(number);
-        object.links -= 1;
-        object.changed_ns = now_ns;
+    pub(crate) fn unlink(&mut self, number: Number) {
+        self.get_mut(number).links -= 1;
         self.forget_unused(number);
     }
 

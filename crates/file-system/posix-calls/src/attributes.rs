@@ -195,9 +195,11 @@ pub fn set_times_of<'v, V: ObjectOperations>(
         (NewTime::Now, NewTime::Now) => TimesRight::Writer,
         _ => TimesRight::Owner,
     };
-    let now = i64::try_from(objects.now_ns()).unwrap_or(i64::MAX);
+    // Asked for once, and only if it is wanted: in a transaction it is told what the time is.
+    let is_now = accessed == NewTime::Now || modified == NewTime::Now;
+    let now = is_now.then(|| i64::try_from(objects.now_ns()).unwrap_or(i64::MAX));
     let time = |new| match new {
-        NewTime::Now => Some(now),
+        NewTime::Now => now,
         NewTime::At(time) => Some(time),
         NewTime::Same => None,
     };

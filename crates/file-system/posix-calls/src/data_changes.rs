@@ -82,6 +82,33 @@ pub trait DataChanges: DataOperations<Objects: NameChanges> {
     /// The implementation's fault alone.
     fn give_page_back(&self, page: u64) -> AnswerOf<(), Self>;
 
+    /// How many bytes a write into a pipe could put there, at most so many as are asked for.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn pipe_room(&self, pipe: NodeOf<'_, Self>, at_most: usize) -> AnswerOf<usize, Self>;
+
+    /// Both ends of a pipe, which nobody else uses meanwhile. Dropped, it leaves the pipe as it is.
+    type PipeLock<'v>
+    where
+        Self: 'v;
+
+    /// The place of a pipe in the order in which several are locked.
+    fn pipe_place(&self, pipe: NodeOf<'_, Self>) -> u64;
+
+    /// Locks a pipe, and sees to it that so many bytes, if there is room for them, need no space any more. Before all that
+    /// is prepared.
+    ///
+    /// # Errors
+    /// `NoSpace`, or the implementation's fault.
+    fn lock_pipe<'v>(&'v self, pipe: NodeOf<'v, Self>, put_bytes: usize) -> Outcome<Self::PipeLock<'v>, Self::Objects>;
+
+    /// Takes so many bytes out of a pipe, which are there, and puts these in, for which there is room, and unlocks it. Marks no time.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn finish_pipe(&self, lock: Self::PipeLock<'_>, taken_bytes: usize, put: &[u8]) -> AnswerOf<(), Self>;
+
     /// A number that no other open file description has while this one is open.
     fn identity(&self, description: Self::Description<'_>) -> u64;
 

@@ -80,7 +80,7 @@ pub enum Whence {
 }
 
 /// One of the two ends of a pipe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PipeEnd {
     /// Where bytes come out.
     Read = 0,

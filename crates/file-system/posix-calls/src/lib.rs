@@ -69,7 +69,8 @@ pub use fields::{Attributes, Fields};
 pub use kind::{InodeNumber, Kind, Permissions, SET_GROUP, SET_USER, STICKY};
 pub use memory_operations::{AccessError, Growth, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 pub use name_changes::{
-    AttributeChange, AttributeChanges, Claim, Claimed, Decision, NameChange, NameChanges, Precedence, Stance, Urgency,
+    AttributeChange, AttributeChanges, Claim, Claimed, Decision, Moment, NameChange, NameChanges, Precedence, Stance,
+    Touched, Urgency,
 };
 pub use names::{OpenFlags, Opened};
 pub use object_operations::{

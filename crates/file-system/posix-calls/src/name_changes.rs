@@ -58,6 +58,24 @@ pub struct AttributeChanges<'k, N> {
     pub changes: &'k [AttributeChange],
 }
 
+/// Which times of an object a change moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// That of the last change of status.
+    Status,
+    /// That, and the one of the last modification.
+    Data,
+}
+
+/// When changes happen, as times tell it.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'k, N> {
+    /// Nanoseconds since 1970. A time that is later already stays.
+    pub now_ns: u64,
+    /// The objects whose times are to be this one, each once. Those of a decision that is dropped stay as they are.
+    pub touched: &'k [(N, Touched)],
+}
+
 /// Who goes first of two decisions that look at each other's changes: the one with the smaller number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(pub u64);
@@ -166,7 +184,14 @@ pub trait NameChanges: ObjectOperations {
         permissions: Permissions,
     ) -> Outcome<Self::Handle, Self>;
 
-    /// Prepares changes, of which all names differ, with room for each. Nobody sees anything of them, and nobody else
+    /// Gives an object that was made, and that nobody else knows, its times of access, modification and change in
+    /// nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn set_times_of_made(&self, node: Self::Node<'_>, times: [i64; 3]) -> Answer<(), Self>;
+
+    /// Prepares changes, of which all names differ, with room for each, and what times will say of them. Nobody sees anything of them, and nobody else
     /// changes these names, before the decision. A directory has one name before and one after, or none; what has none
     /// before was [made](NameChanges::make) by this caller or leads to a file that has other names.
     ///
@@ -182,6 +207,7 @@ pub trait NameChanges: ObjectOperations {
     fn prepare<'p, 'v, 'n: 'p>(
         &'v self,
         changes: &'p [NameChange<'p, Self::Node<'v>, Self::Key<'n>>],
+        moment: Moment<'p, Self::Node<'v>>,
         room: &'p mut [Self::Room<'v>],
     ) -> Result<Self::Prepared<'p, 'v>, OperationError<Self::Fault>>
     where

@@ -14,8 +14,8 @@ use hashdir::{InsertError, Killing, LockedName, LockedNames, NotEmpty, lock_all}
 use maxima::Reset;
 use percpu::{CoreLockGuard, OutOfMemory};
 use posix_calls::{
-    Answer, AttributeChange, AttributeChanges, Claim, Claimed, Decision, Errno, InodeNumber, Kind, NameChange,
-    NameChanges, NewObject, Outcome, Permissions, Precedence, Urgency,
+    Answer, AttributeChange, AttributeChanges, Claim, Claimed, Decision, Errno, InodeNumber, Kind, Moment, NameChange,
+    NameChanges, NewObject, Outcome, Permissions, Precedence, Touched, Urgency,
 };
 use refcache::Pending;
 use sync::WaitReason;
@@ -24,7 +24,7 @@ use crate::claims::LOOKS;
 use crate::direct::{Direct, OperationError};
 use crate::file::{FileRoom, PageRoom};
 use crate::host::{Host, Owning};
-use crate::inode::{Named, stamp_of};
+use crate::inode::{Inode, Named, stamp_of};
 use crate::inode_ref::InodeRef;
 use crate::instance::Stamp;
 use crate::moves::{Marks, MovedTogether};
@@ -69,6 +69,7 @@ pub struct AttributeRoom<'v> {
 pub struct PreparedChanges<'p, 'v, H: Host> {
     direct: &'v Direct<'v, H>,
     changes: &'p [Change<'p, 'v>],
+    moment: Moment<'p, Node<'v>>,
     names: LockedNames<'p, 'v, Beside<'v>>,
     attributes: &'p mut [AttributeRoom<'v>],
     files: &'p mut [FileRoom<'v>],
@@ -221,9 +222,17 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         Ok(OpenNode::new(self.fs, made))
     }
 
+    fn set_times_of_made(&self, node: Node<'_>, [accessed, modified, changed]: [i64; 3]) -> Answer<(), Self> {
+        let Inode { header, stamps, .. } = node.at.inode();
+        header.set_accessed_of_made(accessed);
+        stamps.set_unshared([stamp_of(modified), stamp_of(changed)]);
+        Ok(())
+    }
+
     fn prepare<'p, 'v, 'n: 'p>(
         &'v self,
         changes: &'p [NameChange<'p, Node<'v>, hashdir::Key<'n>>],
+        moment: Moment<'p, Node<'v>>,
         room: &'p mut [ChangeRoom<'v>],
     ) -> Result<PreparedChanges<'p, 'v, H>, OperationError>
     where
@@ -252,6 +261,7 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         let mut prepared = PreparedChanges {
             direct: self,
             changes,
+            moment,
             names,
             attributes: &mut [],
             files: &mut [],
@@ -328,15 +338,20 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
             prepared.decide();
         }
         let happens = prepared.end();
-        let changes = prepared.changes;
-        let attributes = core::mem::take(&mut prepared.attributes);
-        let files = core::mem::take(&mut prepared.files);
+        let (changes, moment) = (prepared.changes, prepared.moment);
         drop(prepared);
         if happens {
-            files.iter().filter_map(FileRoom::node).for_each(|node| self.mark(node, Stamp::Data));
-            self.mark_times(changes, attributes);
-            let without_times = attributes.iter().filter(|place| place.modified_ns.is_none());
-            without_times.filter_map(|place| place.node).for_each(|node| self.mark(node, Stamp::Status));
+            // Without locks: whoever sees the time sees the change.
+            for (node, touched) in moment.touched {
+                let stamp = match touched {
+                    Touched::Status => Stamp::Status,
+                    Touched::Data => Stamp::Data,
+                };
+                self.fs.stamp(self.core(), node.at, stamp, moment.now_ns, self.host);
+            }
+            for change in changes.iter().filter(|change| change.before.is_none() && change.after.is_some()) {
+                self.fs.note_growth(self.core(), change.directory.at);
+            }
         }
         Ok(())
     }
@@ -483,7 +498,7 @@ impl<'p, 'v, H: Host> PreparedChanges<'p, 'v, H> {
             false
         });
         self.is_over = true;
-        let now = stamp_of(self.direct.host.now_ns() as i64);
+        let now = stamp_of(self.moment.now_ns as i64);
         for place in self.attributes.iter_mut() {
             if let Some((reset, changed)) = place.reset.take()
                 && let Some(modified_ns) = place.modified_ns.filter(|_| happened)
@@ -563,21 +578,5 @@ impl<H: Host> Direct<'_, H> {
         };
         let marked: Result<(), Errno> = node.at.inode().header.mark(self.core(), self.host, all);
         marked.map(|()| modified_ns).map_err(|_| OperationError::Changed)
-    }
-
-    /// Marks times once the changes have happened, without locks.
-    fn mark_times(&self, changes: &[Change<'_, '_>], attributes: &[AttributeRoom<'_>]) {
-        // A time that was set was set after the names changed.
-        let is_set = |node| attributes.iter().any(|place| place.node == Some(node) && place.modified_ns.is_some());
-        for change in changes.iter().filter(|change| change.before != change.after) {
-            let stamp = if is_set(change.directory.at) { Stamp::Status } else { Stamp::Data };
-            self.mark_all([(change.directory.at, stamp)]);
-            for node in [change.before, change.after].into_iter().flatten() {
-                self.mark_all([(node.at, Stamp::Status)]);
-            }
-            if change.before.is_none() {
-                self.fs.note_growth(self.core(), change.directory.at);
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Changes of data under the decision of names. The mechanism for one file: `file::changes`.
 
 use pages::PageNumber;
-use percpu::OutOfMemory;
+use percpu::{Core, OutOfMemory};
 use posix_calls::{AnswerOf, DataChanges, FileChanges, ReservedPages};
 
 use crate::description::DescriptionRef;
@@ -10,7 +10,28 @@ use crate::direct_changes::PreparedChanges;
 use crate::direct_data::InProcess;
 use crate::file::{FileRoom, PageRoom, Wanted};
 use crate::host::Host;
+use crate::instance::ScaleFs;
 use crate::node::Node;
+use crate::pipe::LockedSides;
+
+/// Both ends of a pipe, which nobody else uses.
+pub struct PipeLock<'v> {
+    sides: LockedSides<'v>,
+    // Dropped after the locks.
+    _note: PipeNote<'v>,
+}
+
+/// What the core notes for its heir while it has a pipe locked.
+struct PipeNote<'v> {
+    fs: &'v ScaleFs,
+    core: &'v Core<'v>,
+}
+
+impl Drop for PipeNote<'_> {
+    fn drop(&mut self) {
+        self.fs.noted(self.core).forget(self.core);
+    }
+}
 
 impl<H: Host> DataChanges for InProcess<'_, H> {
     type FileRoom<'v>
@@ -21,6 +42,35 @@ impl<H: Host> DataChanges for InProcess<'_, H> {
         = PageRoom<'v>
     where
         Self: 'v;
+
+    fn pipe_room(&self, pipe: Node<'_>, at_most: usize) -> AnswerOf<usize, Self> {
+        Ok(pipe.at.pipe().room(at_most))
+    }
+
+    type PipeLock<'v>
+        = PipeLock<'v>
+    where
+        Self: 'v;
+
+    fn pipe_place(&self, pipe: Node<'_>) -> u64 {
+        pipe.at.to_bits()
+    }
+
+    fn lock_pipe<'v>(&'v self, pipe: Node<'v>, put_bytes: usize) -> Result<PipeLock<'v>, OperationError> {
+        let no_space = |OutOfMemory| OperationError::NoSpace;
+        let core: &'v Core<'v> = self.core();
+        // On the core's own line, too: what the commit notes besides is forgotten before the pipe is unlocked.
+        self.working_on(&[pipe.at]);
+        self.fs.noted(core).add_more(core, core::iter::once(pipe.at.to_bits())).map_err(no_space)?;
+        let _note = PipeNote { fs: self.fs, core };
+        let sides = pipe.at.pipe().lock(self.fs, core, put_bytes, self.host).map_err(no_space)?;
+        Ok(PipeLock { sides, _note })
+    }
+
+    fn finish_pipe(&self, lock: PipeLock<'_>, taken_bytes: usize, put: &[u8]) -> AnswerOf<(), Self> {
+        lock.sides.take_and_put(self.fs, self.core(), taken_bytes, put);
+        Ok(())
+    }
 
     fn identity(&self, description: DescriptionRef<'_>) -> u64 {
         description.address()

@@ -210,6 +210,11 @@ impl Header {
         outcome
     }
 
+    /// Sets the access time of what nobody else knows.
+    pub(crate) fn set_accessed_of_made(&self, accessed: i64) {
+        self.accessed.store(accessed as u64, Ordering::Relaxed);
+    }
+
     /// Lets `change` say what permissions and access time are to be if the operation commits that the core has begun, or
     /// refuse. Until [`Header::end_mark`] others may read, and wait to write.
     pub(crate) fn mark<E>(

@@ -26,7 +26,7 @@
 use core::mem::offset_of;
 
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{ArenaObject, CacheLine, Core, CoreLock, LockRank, ObjectKind, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::{Errno, PipeEnd};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -37,7 +37,8 @@ use crate::inode::Inode;
 use crate::instance::ScaleFs;
 use pages::shared_bytes;
 
-const RANK_SIDE: LockRank = LockRank(210);
+/// Before all that changes together with a pipe.
+const RANK_SIDE: LockRank = LockRank(3);
 const SLOT_COUNT: usize = 16;
 
 /// A pipe: an inode with a ring.
@@ -88,6 +89,27 @@ impl Side {
         // Pairs with the release of the lock: whoever was in a call is seen to hold it still, or to have passed slots.
         fence(Ordering::Acquire);
         is_free && self.passed.load(Ordering::Relaxed) == passed
+    }
+}
+
+/// Both ends of a pipe, locked; see [`Pipe::lock`].
+#[must_use = "dropped, it unlocks them"]
+pub(crate) struct LockedSides<'o> {
+    pipe: &'o Pipe,
+    _sides: [CoreLockGuard<'o>; 2],
+}
+
+impl LockedSides<'_> {
+    /// Takes so many bytes out, and puts these in.
+    pub(crate) fn take_and_put(&self, fs: &ScaleFs, core: &Core<'_>, mut taken_bytes: usize, put: &[u8]) {
+        let mut forgotten = [0; PAGE_BYTES];
+        while taken_bytes > 0 {
+            let taken = self.pipe.read_locked(fs, &mut forgotten[..taken_bytes.min(PAGE_BYTES)]);
+            assert_ne!(taken, 0, "it was asked whether they are there");
+            taken_bytes -= taken;
+        }
+        let written = self.pipe.write_locked(fs, core, put);
+        assert_eq!(written, Ok(put.len()), "it was asked whether there is room, and pages are there");
     }
 }
 
@@ -296,6 +318,13 @@ impl Pipe {
         }
         let _lock = side.lock.lock(core, RANK_SIDE, wait);
         let stuck = self.stuck(PipeEnd::Read);
+        let done = self.read_locked(fs, bytes);
+        if done == 0 { stuck } else { Ok(done) }
+    }
+
+    /// Takes bytes out; the caller holds the readers' lock.
+    fn read_locked(&self, fs: &ScaleFs, bytes: &mut [u8]) -> usize {
+        let side = self.side(PipeEnd::Read);
         let mut done = 0;
         while done < bytes.len() {
             let head = side.passed.load(Ordering::Relaxed);
@@ -326,7 +355,7 @@ impl Pipe {
             }
             done += count;
         }
-        if done == 0 { stuck } else { Ok(done) }
+        done
     }
 
     /// Puts bytes in: as many as there is room for. EAGAIN if there is room for none; up to 4,096 bytes go in whole or not
@@ -347,6 +376,27 @@ impl Pipe {
             return self.stuck(PipeEnd::Write);
         }
         let _lock = side.lock.lock(core, RANK_SIDE, wait);
+        match self.write_locked(fs, core, bytes) {
+            Ok(0) => self.stuck(PipeEnd::Write),
+            Ok(done) => Ok(done),
+            Err(OutOfMemory) => Err(Errno::ENOMEM),
+        }
+    }
+
+    /// The page of a slot, which gets one if it has none; the caller holds the writers' lock.
+    fn page_of(&self, fs: &ScaleFs, core: &Core<'_>, slot: &PipeSlot) -> Result<PageNumber, OutOfMemory> {
+        if let Some(page) = slot.page.load(Ordering::Relaxed).checked_sub(1) {
+            return Ok(PageNumber::new(page));
+        }
+        let page = fs.pages().allocate(core)?;
+        slot.page.store(page.get() + 1, Ordering::Relaxed);
+        Ok(page)
+    }
+
+    /// Puts bytes in; the caller holds the writers' lock.
+    fn write_locked(&self, fs: &ScaleFs, core: &Core<'_>, bytes: &[u8]) -> Result<usize, OutOfMemory> {
+        let side = self.side(PipeEnd::Write);
+        let odd = bytes.len() % PAGE_BYTES;
         let tail = side.passed.load(Ordering::Relaxed);
         let mut done = if odd > 0 && tail > 0 && self.add(fs, tail - 1, &bytes[..odd]) { odd } else { 0 };
         while done < bytes.len() {
@@ -355,15 +405,10 @@ impl Pipe {
                 break;
             }
             let slot = self.slot(tail);
-            let page = match slot.page.load(Ordering::Relaxed).checked_sub(1) {
-                Some(page) => PageNumber::new(page),
-                None => match fs.pages().allocate(core) {
-                    Ok(page) => page,
-                    Err(percpu::OutOfMemory) if done > 0 => break,
-                    Err(percpu::OutOfMemory) => return Err(Errno::ENOMEM),
-                },
+            let page = match self.page_of(fs, core, slot) {
+                Err(OutOfMemory) if done > 0 => break,
+                page => page?,
             };
-            slot.page.store(page.get() + 1, Ordering::Relaxed);
             let count = (bytes.len() - done).min(PAGE_BYTES);
             // SAFETY: the slot is empty, so the page is the writers', whose lock we hold.
             unsafe { shared_bytes::store(fs.pages().address(page).as_ptr(), &bytes[done..done + count]) };
@@ -376,7 +421,34 @@ impl Pipe {
             side.passed.store(tail + 1, Ordering::Release);
             done += count;
         }
-        if done == 0 { self.stuck(PipeEnd::Write) } else { Ok(done) }
+        Ok(done)
+    }
+
+    /// How many bytes there is room for in slots that are free, at most so many as are asked for.
+    pub(crate) fn room(&self, at_most: usize) -> usize {
+        let tail = self.side(PipeEnd::Write).passed.load(Ordering::Acquire);
+        // Others may have filled slots of which the caller does not know yet.
+        let open = (tail..).find(|number| !matches!(self.look(*number), Look::Waiting(_) | Look::Taken));
+        let open = open.expect("numbers do not end");
+        let free = (open..open + SLOT_COUNT as u64).take_while(|number| self.look(*number) == Look::Free);
+        let wanted = at_most.div_ceil(PAGE_BYTES);
+        (free.take(wanted).count() * PAGE_BYTES).min(at_most)
+    }
+
+    /// Locks both ends, and lets the next slots have pages for so many bytes.
+    pub(crate) fn lock<'o>(
+        &'o self,
+        fs: &ScaleFs,
+        core: &'o Core<'_>,
+        put_bytes: usize,
+        wait: &impl Wait,
+    ) -> Result<LockedSides<'o>, OutOfMemory> {
+        let sides = [PipeEnd::Read, PipeEnd::Write].map(|end| self.side(end).lock.lock(core, RANK_SIDE, wait));
+        let tail = self.side(PipeEnd::Write).passed.load(Ordering::Relaxed);
+        for number in tail..tail + put_bytes.div_ceil(PAGE_BYTES).min(SLOT_COUNT) as u64 {
+            self.page_of(fs, core, self.slot(number))?;
+        }
+        Ok(LockedSides { pipe: self, _sides: sides })
     }
 
     /// Adds bytes to those that wait in a slot, if it has any and they fit.

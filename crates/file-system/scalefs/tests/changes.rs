@@ -11,8 +11,9 @@ use plain::Plain;
 use proptest::prelude::*;
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Context, Credentials, Decision, Fields, Follow, Kind, NameChange, NameChanges, NewObject, ObjectOperations as _,
-    OpenFlags, OperationError, Permissions, ScaleFs, ScaleFsConfig, Start, attributes, directories,
+    Context, Credentials, Decision, Fields, Follow, Kind, Moment, NameChange, NameChanges, NewObject,
+    ObjectOperations as _, OpenFlags, OperationError, Permissions, ScaleFs, ScaleFsConfig, Start, attributes,
+    directories,
 };
 use sync::Spin;
 
@@ -126,12 +127,13 @@ fn attempt_with<'v, V: NameChanges>(
         })
         .collect();
     let mut room: Vec<_> = changes.iter().map(|_| V::Room::default()).collect();
-    let prepared = call.prepare(&changes, &mut room).map_err(|refusal| match refusal {
-        OperationError::Exists | OperationError::Changed => "changed".to_owned(),
-        OperationError::Dead | OperationError::NotEmpty => "dead or not empty".into(),
-        OperationError::NoSpace => "no space".into(),
-        OperationError::Fault(_) => "fault".into(),
-    })?;
+    let prepared =
+        call.prepare(&changes, Moment { now_ns: 0, touched: &[] }, &mut room).map_err(|refusal| match refusal {
+            OperationError::Exists | OperationError::Changed => "changed".to_owned(),
+            OperationError::Dead | OperationError::NotEmpty => "dead or not empty".into(),
+            OperationError::NoSpace => "no space".into(),
+            OperationError::Fault(_) => "fault".into(),
+        })?;
     // Nobody sees anything of it yet, the caller included.
     for change in &changes {
         assert!(look_up(change.directory, change.key) == change.before, "seen before it was decided");
@@ -232,7 +234,7 @@ fn a_thousand_names_change_at_one_moment() {
         };
         {
             let mut room: Vec<_> = changes.iter().map(|_| Default::default()).collect();
-            let prepared = call.prepare(&changes, &mut room).unwrap();
+            let prepared = call.prepare(&changes, Moment { now_ns: 0, touched: &[] }, &mut room).unwrap();
             assert!(names.iter().all(|name| is_there(name).is_ok() != insert), "seen before it was decided");
             call.finish(prepared, Decision::Commit).unwrap();
         }

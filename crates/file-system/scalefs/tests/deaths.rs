@@ -16,15 +16,17 @@ use scalefs::data::{self, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
 use scalefs::{
     AttributeChange, AttributeChanges, Credentials, DataChanges, DataOperations, Decision, Errno, Fields, FileChanges,
-    FileRoom, Follow, Host, InProcess, Kind, NameChange, NameChanges, NewObject, NumberChoice, ObjectOperations as _,
-    OnExec, OpenFlags, PageRoom, PermissionChange, Permissions, Precedence, Process, ReservedPages, ScaleFs,
-    ScaleFsConfig, Stance, Start, StatusFlags, TimesRight, Urgency, WriteChange, directories,
+    FileRoom, Follow, Host, InProcess, Kind, Moment, NameChange, NameChanges, NewObject, NumberChoice,
+    ObjectOperations as _, OnExec, OpenFlags, PageRoom, PermissionChange, Permissions, Precedence, Process,
+    ReservedPages, ScaleFs, ScaleFsConfig, Stance, Start, StatusFlags, TimesRight, Urgency, WriteChange, directories,
 };
 use sync::{Wait, WaitReason};
 
 const PAGE_COUNT: u32 = 64;
 const HALF: usize = PAGE_BYTES / 2;
 const DEAD: usize = 1;
+/// Times of marks play no part.
+const NOTHING_TOUCHED: Moment<'static, Node<'static>> = Moment { now_ns: 0, touched: &[] };
 
 /// Waits for a while, and then takes it that nobody will come.
 struct Patience;
@@ -200,7 +202,7 @@ fn change_with<'v>(
     let nodes = nodes.ok_or(Errno::ENOENT)?;
     let attributes: Vec<_> = nodes.iter().map(|node| AttributeChanges { node: *node, changes: &new }).collect();
     let mut attribute_room: Vec<_> = attributes.iter().map(|_| Default::default()).collect();
-    let mut prepared = objects.prepare(&changes, &mut room).map_err(|_| Errno::EAGAIN)?;
+    let mut prepared = objects.prepare(&changes, NOTHING_TOUCHED, &mut room).map_err(|_| Errno::EAGAIN)?;
     if !nodes.is_empty() {
         let marked = objects.prepare_attributes(&mut prepared, &attributes, &mut attribute_room);
         marked.map_err(|_| Errno::EAGAIN)?;
@@ -230,7 +232,7 @@ fn change_data<'v>(
         place.set(verbs.reserve_page()?);
     }
     let pages = ReservedPages::new(&reserved);
-    let mut prepared = objects.prepare(&names, &mut room).map_err(|_| Errno::EAGAIN)?;
+    let mut prepared = objects.prepare(&names, NOTHING_TOUCHED, &mut room).map_err(|_| Errno::EAGAIN)?;
     let marked = verbs.prepare_data(&mut prepared, files, &pages, (&mut file_room, &mut page_room));
     marked.map_err(|_| Errno::EAGAIN)?;
     drop(objects.open(&mut prepared, Urgency { precedence: Precedence(0), stance: Stance::Yields }));

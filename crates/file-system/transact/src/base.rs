@@ -10,6 +10,7 @@ use posix_calls::{
 };
 
 use crate::descriptors::Descriptors;
+use crate::pipe::OwnPipe;
 use crate::question::{AboutData, Described, Objects, Reply};
 
 /// The objects of a base.
@@ -71,19 +72,24 @@ pub trait Base: Sized {
     #[doc(hidden)]
     fn write_made(&self, file: NodeIn<'_, Self>, change: FileChange<'_>) -> Outcome<usize, Self::Objects>;
 
-    /// The right to move offsets.
+    /// The right to move offsets, and to use pipes.
     #[doc(hidden)]
-    type OffsetLocks<'v>: Default
+    type Locks<'v>: Default
     where
         Self: 'v;
 
-    /// Keeps others from the offsets of these descriptors, before all are asked for again.
+    /// Keeps others from the offsets of these descriptors, and from these pipes, before all are asked for again. Of a pipe
+    /// that changes it says what becomes of it.
     #[doc(hidden)]
-    fn lock_offsets(&self, asked: &mut dyn Iterator<Item = u32>) -> Answer<Self::OffsetLocks<'_>, Self::Objects>;
+    fn lock<'v>(
+        &'v self,
+        offsets: &mut dyn Iterator<Item = u32>,
+        pipes: &mut dyn Iterator<Item = (NodeIn<'v, Self>, &'v OwnPipe)>,
+    ) -> Outcome<Self::Locks<'v>, Self::Objects>;
 
-    /// Lets descriptors be as the transaction has left them, or, if it has not happened, as they were.
+    /// Lets pipes and descriptors be as the transaction has left them, or, if it has not happened, as they were.
     #[doc(hidden)]
-    fn end_descriptors(&self, descriptors: &Descriptors, offsets: Self::OffsetLocks<'_>, happened: bool);
+    fn end_data(&self, descriptors: &Descriptors, locks: Self::Locks<'_>, happened: bool);
 }
 
 /// A change of a file that the transaction has made.
@@ -142,22 +148,39 @@ impl<B: NameChanges> Base for B {
         Ok(0)
     }
 
-    type OffsetLocks<'v>
+    type Locks<'v>
         = ()
     where
         Self: 'v;
 
-    fn lock_offsets(&self, _: &mut dyn Iterator<Item = u32>) -> Answer<(), B> {
+    fn lock<'v>(
+        &'v self,
+        _: &mut dyn Iterator<Item = u32>,
+        _: &mut dyn Iterator<Item = (B::Node<'v>, &'v OwnPipe)>,
+    ) -> Outcome<(), B> {
         Ok(())
     }
 
-    fn end_descriptors(&self, descriptors: &Descriptors, (): (), _: bool) {
+    fn end_data(&self, descriptors: &Descriptors, (): (), _: bool) {
         assert!(descriptors.is_empty(), "{NO_DATA}");
     }
 }
 
 /// Calls on data do not compile without [`WithData`].
 const NO_DATA: &str = "a base without data is not asked for data";
+
+/// What a commit has locked of descriptions, by their identity, and of pipes, with what becomes of each.
+#[doc(hidden)]
+pub struct DataLocks<'v, D: DataChanges + 'v> {
+    offsets: Vec<(u64, D::OffsetLock<'v>)>,
+    pipes: Vec<(D::PipeLock<'v>, &'v OwnPipe)>,
+}
+
+impl<D: DataChanges> Default for DataLocks<'_, D> {
+    fn default() -> Self {
+        DataLocks { offsets: Vec::new(), pipes: Vec::new() }
+    }
+}
 
 /// A base whose data changes, too: its transactions have the calls on data (`posix_calls::data`).
 #[derive(Debug)]
@@ -213,6 +236,14 @@ impl<D: DataChanges> Base for WithData<D> {
                 let offset = |description| Ok(self.0.offset(description)?.bytes);
                 Reply::Offset(description(number)?.map(offset).transpose()?)
             }
+            AboutData::PipeBytes(length) => {
+                let mut bytes = vec![0; length];
+                let seen = self.0.peek_pipe(file(), &mut bytes)?;
+                bytes.truncate(seen);
+                Reply::Bytes(bytes.into())
+            }
+            AboutData::PipeRoom(at_most) => Reply::Count(self.0.pipe_room(file(), at_most)? as u64),
+            AboutData::PipeIsAlone(end) => Reply::Truth(self.0.pipe_state(file(), end)?.other_end_gone),
             AboutData::Status(number) => {
                 Reply::Status(description(number)?.map(|description| self.0.status(description)).transpose()?)
             }
@@ -239,32 +270,45 @@ impl<D: DataChanges> Base for WithData<D> {
         })
     }
 
-    type OffsetLocks<'v>
-        = Vec<(u64, D::OffsetLock<'v>)>
+    type Locks<'v>
+        = DataLocks<'v, D>
     where
         Self: 'v;
 
-    fn lock_offsets(&self, asked: &mut dyn Iterator<Item = u32>) -> Answer<Self::OffsetLocks<'_>, Self::Objects> {
+    fn lock<'v>(
+        &'v self,
+        offsets: &mut dyn Iterator<Item = u32>,
+        pipes: &mut dyn Iterator<Item = (NodeIn<'v, Self>, &'v OwnPipe)>,
+    ) -> Outcome<DataLocks<'v, D>, Self::Objects> {
         let mut descriptions = BTreeMap::new();
-        for number in asked {
+        for number in offsets {
             if let Some(description) = self.0.description(number)? {
                 descriptions.insert(self.0.identity(description), description);
             }
         }
-        // By identity, so that no two wait for each other.
-        descriptions
-            .into_iter()
-            .map(|(identity, description)| {
-                let lock = self.0.lock_offset(description)?;
-                // All that the transaction changes is known at its decision, the offset after it.
-                self.0.will_reach(&lock, u64::MAX)?;
-                Ok((identity, lock))
-            })
-            .collect()
+        let mut locks = DataLocks::default();
+        // By identity and by place, so that no two wait for each other.
+        for (identity, description) in descriptions {
+            let lock = self.0.lock_offset(description)?;
+            // All that the transaction changes is known at its decision, the offset after it.
+            self.0.will_reach(&lock, u64::MAX)?;
+            locks.offsets.push((identity, lock));
+        }
+        let mut pipes: Vec<_> = pipes.map(|(node, own)| (self.0.pipe_place(node), node, own)).collect();
+        pipes.sort_unstable_by_key(|(place, ..)| *place);
+        for (_, node, own) in pipes {
+            locks.pipes.push((self.0.lock_pipe(node, own.put.len())?, own));
+        }
+        Ok(locks)
     }
 
-    fn end_descriptors(&self, descriptors: &Descriptors, offsets: Self::OffsetLocks<'_>, happened: bool) {
-        for (identity, lock) in offsets {
+    fn end_data(&self, descriptors: &Descriptors, locks: DataLocks<'_, D>, happened: bool) {
+        for (lock, own) in locks.pipes {
+            let OwnPipe { taken_bytes, put } = own;
+            let _ =
+                if happened { self.0.finish_pipe(lock, *taken_bytes, put) } else { self.0.finish_pipe(lock, 0, &[]) };
+        }
+        for (identity, lock) in locks.offsets {
             if let Some(bytes) = descriptors.offset(identity).filter(|_| happened) {
                 let _ = self.0.unlock_offset(lock, bytes);
             }

@@ -15,7 +15,7 @@ use posix_calls::{
 use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn, HandleIn};
-use crate::layer::{OWN_COOKIES, OwnObject};
+use crate::layer::{Modified, OWN_COOKIES, OwnObject};
 use crate::name::{Name, NameKey};
 use crate::question::{About, FIRST_COOKIE, Object, Origin, Question, Reply, Rule, meet, number};
 use crate::transaction::{Fault, State, Told, Transaction, Within, from_base, keep};
@@ -102,8 +102,9 @@ impl<'t, P: Base> Call<'t, P> {
         self.transaction.state().is_made(node.number)
     }
 
-    pub(crate) fn now(&self) -> i64 {
-        self.objects_of_base().now_ns() as i64
+    /// What times say of the transaction's own changes.
+    fn moment_ns(&self) -> u64 {
+        self.transaction.state().see_moment(self.objects_of_base())
     }
 
     /// What has become of a name by the transaction itself: nothing if it has not changed it.
@@ -161,14 +162,13 @@ impl<'t, P: Base> Call<'t, P> {
     }
 
     fn change_attributes(&self, node: Node<'_>, change: AttributeChange) -> Result<(), Errno> {
-        let now = self.now();
         let mut state = self.state()?;
         let own = state.layer.object_mut(node.number);
         own.attributes.push(change);
-        own.changed_ns = Some(now);
+        own.is_changed = true;
         if let AttributeChange::Times(_, (accessed, modified)) = change {
             own.accessed_ns = accessed.or(own.accessed_ns);
-            own.modified_ns = modified.or(own.modified_ns);
+            own.modified = modified.map(Modified::At).or(own.modified);
         }
         Ok(())
     }
@@ -219,8 +219,7 @@ impl<'t, P: Base> Call<'t, P> {
         name: &Name,
         change: (Option<InodeNumber>, Option<InodeNumber>),
     ) -> Within<(), P::Objects> {
-        let now = self.now();
-        self.state()?.layer.set_name((directory.number, name), change, now);
+        self.state()?.layer.set_name((directory.number, name), change);
         Ok(())
     }
 
@@ -572,6 +571,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
             Permissions { mode, user, group } = self.permissions(node)?;
             accessed_ns = match own.accessed_ns {
                 Some(accessed_ns) => accessed_ns,
+                None if self.is_made(node) => self.moment_ns() as i64,
                 None => self.known(number, About::AccessedNs)?.times().0,
             };
         }
@@ -585,13 +585,19 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
             size_bytes = self.size_of(node)?;
         }
         if fields.contains(Fields::TIMES) {
-            (modified_ns, changed_ns) = match (own.modified_ns, own.changed_ns) {
-                (Some(modified_ns), Some(changed_ns)) => (modified_ns, changed_ns),
-                (modified_ns, own_changed_ns) => {
-                    let base = self.known(number, About::ChangedNs)?.times();
-                    (modified_ns.unwrap_or(base.0), own_changed_ns.unwrap_or(base.1))
-                }
-            };
+            // What the transaction has made has no times before its moment, and others keep a later one.
+            if !self.is_made(node) {
+                (modified_ns, changed_ns) = self.known(number, About::ChangedNs)?.times();
+            }
+            if self.is_made(node) || own.is_changed {
+                let moment_ns = self.moment_ns() as i64;
+                changed_ns = moment_ns.max(changed_ns);
+                modified_ns = match own.modified {
+                    Some(Modified::At(time_ns)) => time_ns,
+                    None if !self.is_made(node) => modified_ns,
+                    _ => moment_ns.max(modified_ns),
+                };
+            }
         }
         Ok(Attributes { number, kind, mode, user, group, link_count, size_bytes, accessed_ns, modified_ns, changed_ns })
     }
@@ -602,7 +608,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
     }
 
     fn now_ns(&self) -> u64 {
-        self.objects_of_base().now_ns()
+        self.moment_ns()
     }
 
     fn retain(&self, node: Node<'_>) -> Within<OpenNode, P::Objects> {

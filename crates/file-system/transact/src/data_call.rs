@@ -1,5 +1,6 @@
 //! A call inside a transaction, on descriptors and data: the layer over the log, by ranges of bytes.
 
+use alloc::vec::Vec;
 use core::cell::Cell;
 
 use posix_calls::{
@@ -86,9 +87,29 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
         Ok(number)
     }
 
-    /// Whether a pipe is the transaction's own.
-    fn check_own_pipe(&self, pipe: Node<'_>) -> Within<(), D::Objects> {
-        if self.is_made(pipe) { Ok(()) } else { Err(Failed(Fault::NotTransactional)) }
+    /// The flags of each descriptor of an end of a pipe that the transaction has made: nobody else has one.
+    fn own_ends(&self, pipe: Node<'_>, end: PipeEnd) -> Within<Vec<StatusFlags>, D::Objects> {
+        let numbers: Vec<u32> = self.state()?.layer.descriptors.changed().map(|(number, _)| number).collect();
+        let mut flags = Vec::new();
+        for number in numbers {
+            if let Some(description) = self.description(number)?
+                && description.node == pipe
+                && self.pipe_end(description) == end
+            {
+                flags.push(self.status(description)?);
+            }
+        }
+        Ok(flags)
+    }
+
+    /// What a call on an end of an own pipe comes to that finds nothing to read, or no room: who would wait would do so for
+    /// ever.
+    fn stuck_alone(&self, pipe: Node<'_>, end: PipeEnd) -> Result<usize, Errno> {
+        if self.own_ends(pipe, end.other())?.is_empty() {
+            return if end == PipeEnd::Read { Ok(0) } else { Err(Errno::EPIPE) };
+        }
+        let waits = |flags: &StatusFlags| !flags.contains(StatusFlags::NONBLOCK);
+        Err(if self.own_ends(pipe, end)?.iter().any(waits) { Errno::EDEADLK } else { Errno::EAGAIN })
     }
 
     fn in_base<R>(&self, node: Node<'_>, with: impl FnOnce(&D, <D::Objects as ObjectOperations>::Node<'_>) -> R) -> R {
@@ -353,10 +374,9 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
             bytes = &bytes[..self.reserve(file, offset, bytes.len())?];
         }
         if !bytes.is_empty() {
-            let now = self.now();
             let mut state = self.state()?;
             state.layer.object_mut(file.number).data.write(offset, bytes);
-            state.layer.mark_data(file.number, now);
+            state.layer.mark_data(file.number);
         }
         Ok(Written { offset, length: bytes.len() })
     }
@@ -368,10 +388,9 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
             // For what stays of the page in which the file will end.
             return Err(OperationError::NoSpace);
         }
-        let now = self.now();
         let mut state = self.state()?;
         state.layer.object_mut(file.number).data.resize(size_bytes);
-        state.layer.mark_data(file.number, now);
+        state.layer.mark_data(file.number);
         Ok(())
     }
 
@@ -380,23 +399,43 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     }
 
     fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
-        self.check_own_pipe(pipe)?;
-        self.in_base(pipe, |data, node| data.read_pipe(node, bytes)).map_err(only_oneself)
+        if !self.is_made(pipe) {
+            return self.read_base_pipe(pipe, bytes);
+        }
+        match self.in_base(pipe, |data, node| data.read_pipe(node, bytes)) {
+            Err(Errno::EAGAIN) => self.stuck_alone(pipe, PipeEnd::Read),
+            outcome => outcome,
+        }
     }
 
     fn peek_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
-        self.check_own_pipe(pipe)?;
+        if !self.is_made(pipe) {
+            return self.peek_base_pipe(pipe, bytes);
+        }
         self.in_base(pipe, |data, node| data.peek_pipe(node, bytes)).map_err(from_base)
     }
 
     fn pipe_state(&self, pipe: Node<'_>, end: PipeEnd) -> AnswerOf<PipeState, Self> {
-        self.check_own_pipe(pipe)?;
-        self.in_base(pipe, |data, node| data.pipe_state(node, end)).map_err(from_base)
+        if !self.is_made(pipe) {
+            return self.base_pipe_state(pipe, end);
+        }
+        // The base does not know what the transaction has closed.
+        let other_end_gone = self.own_ends(pipe, end.other())?.is_empty();
+        let state = self.in_base(pipe, |data, node| data.pipe_state(node, end)).map_err(from_base)?;
+        Ok(PipeState { is_ready: state.is_ready || other_end_gone, other_end_gone })
     }
 
     fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-        self.check_own_pipe(pipe)?;
-        self.in_base(pipe, |data, node| data.write_pipe(node, bytes)).map_err(only_oneself)
+        if !self.is_made(pipe) {
+            return self.write_base_pipe(pipe, bytes);
+        }
+        if !bytes.is_empty() && self.own_ends(pipe, PipeEnd::Read)?.is_empty() {
+            return Err(Errno::EPIPE);
+        }
+        match self.in_base(pipe, |data, node| data.write_pipe(node, bytes)) {
+            Err(Errno::EAGAIN) => self.stuck_alone(pipe, PipeEnd::Write),
+            outcome => outcome,
+        }
     }
 
     // What others have received cannot be taken back: sockets are outside of transactions.
@@ -420,9 +459,4 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     fn receive(&self, _: Node<'_>, _: &mut [u8]) -> Result<Received, Errno> {
         Err(Fault::<FaultOf<D>>::NotTransactional.into())
     }
-}
-
-/// Nobody else has an end of a pipe that the transaction has made: who would wait would do so for ever.
-fn only_oneself(errno: Errno) -> Errno {
-    if errno == Errno::EAGAIN { Errno::EDEADLK } else { errno }
 }

@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 
-use posix_calls::{AttributeChange, InodeNumber};
+use posix_calls::{AttributeChange, InodeNumber, Touched};
 
 use crate::descriptors::Descriptors;
 use crate::file::OwnData;
 use crate::name::Name;
+use crate::pipe::OwnPipe;
 use crate::table::Table;
 
 /// Cookies of names that the base does not have are this or larger.
@@ -50,9 +51,31 @@ pub(crate) struct OwnObject {
     /// Made again, one by one, by the commit.
     pub(crate) attributes: Vec<AttributeChange>,
     pub(crate) data: OwnData,
+    pub(crate) pipe: OwnPipe,
+    /// As it was set.
     pub(crate) accessed_ns: Option<i64>,
-    pub(crate) modified_ns: Option<i64>,
-    pub(crate) changed_ns: Option<i64>,
+    pub(crate) modified: Option<Modified>,
+    /// Its status has changed, too: at the moment of the transaction.
+    pub(crate) is_changed: bool,
+}
+
+/// When an object was modified last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Modified {
+    /// At the moment of the transaction.
+    Now,
+    /// As it was set.
+    At(i64),
+}
+
+impl OwnObject {
+    /// Which times of an object of the base become the moment of the transaction.
+    pub(crate) fn touched(&self) -> Option<Touched> {
+        match self.modified {
+            Some(Modified::Now) => Some(Touched::Data),
+            _ => self.is_changed.then_some(Touched::Status),
+        }
+    }
 }
 
 impl Layer {
@@ -93,7 +116,6 @@ impl Layer {
         &mut self,
         (directory, name): (InodeNumber, &Name),
         (before, after): (Option<InodeNumber>, Option<InodeNumber>),
-        now_ns: i64,
     ) {
         self.cookies += 1;
         let cookie = OWN_COOKIES + self.cookies;
@@ -108,20 +130,20 @@ impl Layer {
                 self.names.push(key, OwnName { before, leads_to: after, cookie, previous });
             }
         }
-        self.mark_data(directory, now_ns);
+        self.mark_data(directory);
         for (number, change) in [(before, -1), (after, 1)] {
             if let Some(number) = number {
                 let object = self.object_mut(number);
                 object.links += change;
-                object.changed_ns = Some(now_ns);
+                object.is_changed = true;
             }
         }
     }
 
     /// Marks that data or names change now: a modification time set before is of the past.
-    pub(crate) fn mark_data(&mut self, number: InodeNumber, now_ns: i64) {
+    pub(crate) fn mark_data(&mut self, number: InodeNumber) {
         let object = self.object_mut(number);
-        (object.modified_ns, object.changed_ns) = (Some(now_ns), Some(now_ns));
+        (object.modified, object.is_changed) = (Some(Modified::Now), true);
         for change in &mut object.attributes {
             if let AttributeChange::Times(_, (_, modified)) = change {
                 *modified = None;

@@ -58,11 +58,14 @@ mod file;
 mod front;
 mod hooks;
 mod layer;
+mod made;
 #[cfg(feature = "front")]
 mod members;
 mod name;
 #[cfg(feature = "front")]
 mod path_calls;
+mod pipe;
+mod pipe_call;
 mod question;
 mod table;
 mod transaction;

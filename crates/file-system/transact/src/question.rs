@@ -9,7 +9,7 @@ use core::hash::{Hash, Hasher};
 
 use posix_calls::{
     AccessMode, Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, Need, ObjectOperations,
-    PermissionChange, Permissions, SET_GROUP, STICKY, StatusFlags, TimesRight, Use,
+    PermissionChange, Permissions, PipeEnd, SET_GROUP, STICKY, StatusFlags, TimesRight, Use,
 };
 
 use crate::name::Name;
@@ -95,6 +95,12 @@ pub enum AboutData {
     Offset(u32),
     /// Its flags.
     Status(u32),
+    /// What waits in a pipe, at most so many bytes.
+    PipeBytes(usize),
+    /// How many bytes there is room for in a pipe, at most so many.
+    PipeRoom(usize),
+    /// Whether the last descriptor of the other end of a pipe was closed.
+    PipeIsAlone(PipeEnd),
 }
 
 /// An open file description of the base.

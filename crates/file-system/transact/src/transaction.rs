@@ -16,6 +16,8 @@ use crate::table::Table;
 
 mod commit;
 
+pub(crate) use commit::refused;
+
 /// Up to so many answers, all are asked for again before the call that comes after a new one.
 const FEW: usize = 8;
 /// After so many calls at least, all are asked for again even if none was new.
@@ -85,6 +87,8 @@ pub(crate) struct State<H> {
     pub(crate) layer: Layer,
     pub(crate) root: InodeNumber,
     precedence: Precedence,
+    /// What times say of its changes, once it has seen that; else it is the time of the commit.
+    moment_ns: Option<u64>,
     /// Where the process worked in the beginning.
     working_directory: InodeNumber,
     log: Table<Question, Kept>,
@@ -103,7 +107,7 @@ pub(crate) struct State<H> {
     pub(crate) reserved_for: BTreeSet<(InodeNumber, u64)>,
     pub(crate) reserved: Vec<Cell<Option<u64>>>,
     /// Files that the transaction has made whose data is not in the base as the layer says, since writes were undone.
-    undone: BTreeSet<InodeNumber>,
+    pub(crate) undone: BTreeSet<InodeNumber>,
 }
 
 /// An answer of the base.
@@ -172,6 +176,7 @@ impl<H> Transaction<H> {
             objects,
             layer,
             root,
+            moment_ns: None,
             working_directory,
             log,
             unchecked: 2 * FEW,
@@ -235,11 +240,11 @@ impl<H> Transaction<H> {
     ) -> (End<P::Objects>, Option<InodeNumber>) {
         let state = self.state.into_inner();
         state.heed_claims(base.objects());
-        let (outcome, offsets) = match state.lock_offsets(base) {
-            Ok(offsets) => (state.commit(base, prepare), offsets),
+        let (outcome, locks) = match state.lock(base) {
+            Ok(locks) => (state.commit(base, prepare), locks),
             Err(fault) => (Err(fault), Default::default()),
         };
-        base.end_descriptors(&state.layer.descriptors, offsets, outcome.is_ok());
+        base.end_data(&state.layer.descriptors, locks, outcome.is_ok());
         state.give_pages_back(base);
         release(base.objects(), state.objects);
         (outcome, state.lost_by.get())
@@ -261,7 +266,7 @@ impl<H> Transaction<H> {
         let state = self.state.into_inner();
         let outcome =
             if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base, Names::All).map(|_| ()) };
-        base.end_descriptors(&state.layer.descriptors, Default::default(), false);
+        base.end_data(&state.layer.descriptors, Default::default(), false);
         state.give_pages_back(base);
         release(base.objects(), state.objects);
         (outcome, state.lost_by.get())
@@ -301,6 +306,11 @@ impl<H> Transaction<H> {
 impl<H> State<H> {
     pub(crate) fn kind(&self, number: InodeNumber) -> Kind {
         self.objects[&number].kind
+    }
+
+    /// What times say of the transaction's changes: from now on, no later one.
+    pub(crate) fn see_moment(&mut self, base: &impl ObjectOperations) -> u64 {
+        *self.moment_ns.get_or_insert_with(|| base.now_ns())
     }
 
     pub(crate) fn is_made(&self, number: InodeNumber) -> bool {
@@ -437,6 +447,8 @@ impl<H> State<H> {
         }
         let is_absence = matches!(reply, Reply::Node(None) | Reply::Truth(false));
         let is_forgotten = is_read && planted("transact: bytes that were read are not kept")
+            || matches!(question.about, About::Data(AboutData::PipeBytes(_)))
+                && planted("transact: what waits in a pipe is not kept")
             || is_absence && planted("transact: absence is not kept")
             || matches!(reply, Reply::Next(None)) && planted("transact: where a listing ends is not kept");
         if !is_forgotten {

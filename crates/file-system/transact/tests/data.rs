@@ -6,7 +6,7 @@ mod data_calls;
 
 use plain::{Limits, Plain, Process};
 use posix_calls::data::{self, DescriptorOptions, Whence};
-use posix_calls::{Credentials, Errno, ObjectOperations as _};
+use posix_calls::{Credentials, Errno, ObjectOperations as _, StatusFlags};
 use proptest::prelude::*;
 use transact::{Sharing, Transactional, WithData};
 
@@ -131,6 +131,17 @@ fn what_cannot_be_is_refused_in_the_call() {
         assert_eq!(data::read(&t.begin(), read, &mut [0; 10]), Err(Errno::EDEADLK));
         assert_eq!(data::write(&t.begin(), write, &[1; 10]), Ok(10));
         assert_eq!(data::read(&t.begin(), read, &mut [0; 10]), Ok(10));
+        // Who does not want to wait is told as outside.
+        let options = DescriptorOptions { status: StatusFlags::NONBLOCK, ..DescriptorOptions::PLAIN };
+        let (read, write) = data::pipe(&t.begin(), options)?;
+        assert_eq!(data::read(&t.begin(), read, &mut [0; 10]), Err(Errno::EAGAIN));
+        // What it has closed is closed.
+        data::close(&t.begin(), write)?;
+        assert_eq!(data::read(&t.begin(), read, &mut [0; 10]), Ok(0));
+        assert!(data::poll(&t.begin(), read)?.other_end_gone);
+        let (read, write) = data::pipe(&t.begin(), options)?;
+        data::close(&t.begin(), read)?;
+        assert_eq!(data::write(&t.begin(), write, &[1; 10]), Err(Errno::EPIPE));
         let free = t.begin().space()?.free_blocks;
         for page in 0..=free as i64 {
             data::write_at(&t.begin(), 0, &[1; 10], 100_000 + 4096 * page)?;

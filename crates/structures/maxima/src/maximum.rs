@@ -100,6 +100,11 @@ impl<const WORDS: usize> Maximum<WORDS> {
         self.is_still(floor.generation)
     }
 
+    /// Sets the words of an object that nobody but the caller knows; what it has raised before is forgotten.
+    pub fn set_unshared(&self, words: [u64; WORDS]) {
+        self.settle(words);
+    }
+
     pub(crate) fn lock<'o>(&'o self, core: &'o Core<'_>, wait: &impl Wait) -> CoreLockGuard<'o> {
         self.lock.lock(core, RANK_MAXIMUM, wait)
     }

@@ -118,11 +118,6 @@ impl<'k> Wanted<'k> {
 }
 
 impl<'v> FileRoom<'v> {
-    /// The file, if something of it may be locked.
-    pub(crate) fn node(&self) -> Option<InodeRef> {
-        self.node
-    }
-
     /// Keeps cuts and appends off, as cuts do among themselves. The file was noted for an heir.
     pub(crate) fn lock_appends<W: Wait>(&mut self, access: Access<'v, W>, node: InodeRef) {
         self.node = Some(node);

@@ -1,20 +1,21 @@
 //! The commit: what the transaction has changed happens at one moment at which all that it has seen is so.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use posix_calls::{
-    AttributeChange, AttributeChanges, Decision, Existence, Failed, FileChanges, InodeNumber, NameChange, NameChanges,
-    ObjectOperations as _, OperationError, PAGE_BYTES, ReservedPages, Stance, Urgency, WriteChange,
+    AttributeChange, AttributeChanges, Decision, Existence, Failed, FileChanges, InodeNumber, Moment, NameChange,
+    NameChanges, ObjectOperations as _, OperationError, PAGE_BYTES, ReservedPages, Stance, Urgency, WriteChange,
 };
 use sync::mutant::planted;
 
 use super::{End, Fault, Names, Seen, Sharing, State};
-use crate::base::{Base, FaultIn, FileChange, PreparedIn};
+use crate::base::{Base, FaultIn, PreparedIn};
 use crate::file::OwnData;
 use crate::hooks::Refused;
 use crate::name::Name;
-use crate::question::{About, AboutData, Origin, Reply, key};
+use crate::pipe::UNCHANGED;
+use crate::question::{About, AboutData, Origin, Question, Reply, key};
 
 /// So often others make a commit look again, before they wait for its look.
 const REVOCATIONS: usize = 3;
@@ -37,7 +38,8 @@ impl<H> State<H> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
-        self.change_what_was_made(base)?;
+        let now_ns = self.moment_ns.unwrap_or_else(|| base.objects().now_ns());
+        self.change_what_was_made(base, now_ns)?;
         // Others are prepared once, before the first look that may decide.
         let mut are_prepared = false;
         let mut once = || {
@@ -48,9 +50,9 @@ impl<H> State<H> {
             Ok(())
         };
         // Who is always come between has the locks of all names that it has seen.
-        if self.change(base, Hold::Versions, &mut once)? == Seen::Again {
+        if self.change(base, now_ns, Hold::Versions, &mut once)? == Seen::Again {
             // Pages that were taken for its writes are used up.
-            if !self.reserved.is_empty() || self.change(base, Hold::Locks, &mut once)? == Seen::Again {
+            if !self.reserved.is_empty() || self.change(base, now_ns, Hold::Locks, &mut once)? == Seen::Again {
                 return Err(Fault::Stale);
             }
         }
@@ -62,19 +64,43 @@ impl<H> State<H> {
         Ok(())
     }
 
-    /// Keeps others from all offsets that were seen; before everything else that the commit locks.
-    pub(super) fn lock_offsets<'v, P: Base<Objects: NameChanges<Handle = H>>>(
-        &self,
+    /// Keeps others from all offsets and pipes that were seen; before everything else that the commit locks.
+    pub(super) fn lock<'v, P: Base<Objects: NameChanges<Handle = H>>>(
+        &'v self,
         base: &'v P,
-    ) -> Result<P::OffsetLocks<'v>, Fault<FaultIn<P>>> {
+    ) -> Result<P::Locks<'v>, Fault<FaultIn<P>>> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
-        let mut asked = self.log.iter().filter_map(|(question, _)| match question.about {
-            About::Data(AboutData::Offset(number)) => Some(number),
+        let data = || {
+            self.log.iter().filter_map(|(question, _)| match &question.about {
+                About::Data(about) => Some((question.subject, about)),
+                _ => None,
+            })
+        };
+        let mut offsets = data().filter_map(|(_, about)| match about {
+            AboutData::Offset(number) => Some(*number),
             _ => None,
         });
-        base.lock_offsets(&mut asked).map_err(|Failed(fault)| Fault::Base(fault))
+        let is_of_pipe = |about: &AboutData| matches!(about, AboutData::PipeBytes(_) | AboutData::PipeRoom(_));
+        let pipes: BTreeSet<_> = data().filter(|(_, about)| is_of_pipe(about)).map(|(subject, _)| subject).collect();
+        let mut pipes = pipes.into_iter().map(|number| {
+            let own = self.layer.object(number).map_or(&UNCHANGED, |own| &own.pipe);
+            (base.objects().held(&self.objects[&number].handle), own)
+        });
+        base.lock(&mut offsets, &mut pipes).map_err(refused)
+    }
+
+    /// Whether the transaction has closed a descriptor of the base that leads to an object, or may have.
+    pub(crate) fn has_let_go(&self, number: InodeNumber) -> bool {
+        let descriptors = &self.layer.descriptors;
+        descriptors.changed().filter(|(descriptor, _)| !descriptors.has_taken(*descriptor)).any(|(descriptor, _)| {
+            let question = Question { subject: self.root, about: About::Data(AboutData::Descriptor(descriptor)) };
+            match self.told(&question).map(Reply::description) {
+                Some(described) => described.is_some_and(|described| described.node == number),
+                None => true,
+            }
+        })
     }
 
     /// The names that have changed.
@@ -108,6 +134,7 @@ impl<H> State<H> {
     fn change<P: Base<Objects: NameChanges<Handle = H>>>(
         &self,
         whole: &P,
+        now_ns: u64,
         hold: Hold,
         prepare: &mut dyn FnMut() -> End<P::Objects>,
     ) -> Result<Seen, Fault<FaultIn<P>>> {
@@ -118,7 +145,9 @@ impl<H> State<H> {
         }
         let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
         let files: Vec<_> = self.changed_files().collect();
-        if wanted.is_empty() && attributes.is_empty() && files.is_empty() {
+        let of_base = self.layer.objects().filter(|(number, _)| !self.is_made(*number));
+        let touched: Vec<_> = of_base.filter_map(|(number, own)| Some((number, own.touched()?))).collect();
+        if wanted.is_empty() && attributes.is_empty() && files.is_empty() && touched.is_empty() {
             prepare()?;
             // Versions are those of the look before.
             for _ in 0..REVOCATIONS {
@@ -160,7 +189,9 @@ impl<H> State<H> {
         let mut file_room: Vec<_> = files.iter().map(|_| Default::default()).collect();
         let mut page_room: Vec<_> = writes.iter().flatten().map(|_| Default::default()).collect();
         let reserved = ReservedPages::new(&self.reserved);
-        let mut prepared = base.prepare(&changes, &mut room).map_err(refused)?;
+        let touched: Vec<_> = touched.into_iter().map(|(number, touched)| (node(number), touched)).collect();
+        let moment = Moment { now_ns, touched: &touched };
+        let mut prepared = base.prepare(&changes, moment, &mut room).map_err(refused)?;
         let outcome = base
             .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
             .and_then(|()| whole.prepare_data(&mut prepared, &files, &reserved, (&mut file_room, &mut page_room)))
@@ -205,7 +236,7 @@ impl<H> State<H> {
     }
 
     /// Attributes that have changed of objects of an origin.
-    fn changed_attributes(&self, origin: Origin) -> impl Iterator<Item = (InodeNumber, &[AttributeChange])> {
+    pub(crate) fn changed_attributes(&self, origin: Origin) -> impl Iterator<Item = (InodeNumber, &[AttributeChange])> {
         let of_origin = move |number: &InodeNumber| self.objects[number].origin == origin;
         let objects = self.layer.objects().filter(move |(number, own)| of_origin(number) && !own.attributes.is_empty());
         objects.map(|(number, own)| (number, &own.attributes[..]))
@@ -215,39 +246,6 @@ impl<H> State<H> {
     pub(crate) fn changed_files(&self) -> impl Iterator<Item = (InodeNumber, &OwnData)> {
         let objects = self.layer.objects().filter(|(number, own)| !self.is_made(*number) && own.data.is_changed());
         objects.map(|(number, own)| (number, &own.data))
-    }
-
-    /// Lets files that nobody else knows have the bytes that the layer says, where they have others since a part was undone.
-    fn write_again<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
-        for number in &self.undone {
-            let file = base.objects().held(&self.objects[number].handle);
-            base.write_made(file, FileChange::Resize(0)).map_err(refused)?;
-            let Some(own) = self.layer.object(*number) else { continue };
-            for (offset, bytes) in own.data.writes() {
-                if base.write_made(file, FileChange::Write(offset, bytes)).map_err(refused)? < bytes.len() {
-                    return Err(Fault::NoSpace);
-                }
-            }
-            base.write_made(file, FileChange::Resize(own.data.least_size())).map_err(refused)?;
-        }
-        Ok(())
-    }
-
-    /// Gives objects that nobody else knows the attributes that the transaction has given them.
-    fn change_what_was_made<P: Base<Objects: NameChanges<Handle = H>>>(&self, whole: &P) -> End<P::Objects> {
-        self.write_again(whole)?;
-        let base = whole.objects();
-        for (number, changes) in self.changed_attributes(Origin::Made) {
-            let node = base.held(&self.objects[&number].handle);
-            for change in changes {
-                match *change {
-                    AttributeChange::Permissions(change) => base.change_permissions(node, change),
-                    AttributeChange::Times(right, times) => base.set_times(node, right, times),
-                }
-                .map_err(|_| Fault::Stale)?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -265,7 +263,7 @@ fn by_pages(data: &OwnData) -> impl Iterator<Item = WriteChange<'_>> {
 }
 
 /// Why nothing can be prepared.
-fn refused<F>(refusal: OperationError<F>) -> Fault<F> {
+pub(crate) fn refused<F>(refusal: OperationError<F>) -> Fault<F> {
     match refusal {
         OperationError::NoSpace => Fault::NoSpace,
         OperationError::Fault(fault) => Fault::Base(fault),

@@ -1,6 +1,6 @@
 //! Prepared changes are decided once.
 use percpu::OwnerId;
-use scalefs::{Context, Credentials, Decision, NameChanges, OwnedConfig, OwnedScaleFs};
+use scalefs::{Context, Credentials, Decision, Moment, NameChanges, OwnedConfig, OwnedScaleFs};
 use sync::Spin;
 
 fn main() {
@@ -9,7 +9,7 @@ fn main() {
     let fs = files.file_system();
     let context = Context::new(fs, &core, Credentials::SUPERUSER);
     let call = fs.begin(&core, &context, &Spin);
-    let prepared = call.prepare(&[], &mut []).unwrap();
+    let prepared = call.prepare(&[], Moment { now_ns: 0, touched: &[] }, &mut []).unwrap();
     call.finish(prepared, Decision::Commit).unwrap();
     call.finish(prepared, Decision::Abort).unwrap();
 }
