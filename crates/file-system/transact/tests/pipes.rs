@@ -20,6 +20,9 @@ const PAGE: usize = 4096;
 const READ: u32 = 0;
 const WRITE: u32 = 1;
 
+/// What calls gave.
+type Results = Vec<Result<String, Errno>>;
+
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Read(usize),
@@ -147,7 +150,7 @@ fn beside<D: DataChanges>(
     before: &[Call],
     mine: &[Call],
     theirs: &[Call],
-) -> (u32, Vec<Result<String, Errno>>, Vec<Result<String, Errno>>) {
+) -> (u32, Results, Results) {
     make_pipe(&begin());
     before.iter().for_each(|call| drop(perform(&begin(), *call)));
     let (attempts, others) = (Cell::new(0), Cell::new(Vec::new()));
@@ -166,7 +169,7 @@ fn beside<D: DataChanges>(
 fn who_meets_aborts_and_who_commutes_does_not() {
     let ok = |text: &str| Ok(text.to_owned());
     let two = [Call::Write(2 * PAGE, 1)];
-    type Row<'r> = (&'r [Call], &'r [Call], &'r [Call], u32, Vec<Result<String, Errno>>, Vec<Result<String, Errno>>);
+    type Row<'r> = (&'r [Call], &'r [Call], &'r [Call], u32, Results, Results);
     let rows: Vec<Row<'_>> = vec![
         // Who takes and who puts do not meet in a pipe that has bytes and room.
         (&two, &[Call::Read(PAGE)], &[Call::Write(PAGE, 2)], 1, vec![ok("4096x1 ")], vec![ok("4096")]),
