@@ -302,6 +302,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Against all values of four unknowns from -4 to 4, to which constraints bind them.
         #[test]
         fn what_is_implied_holds_in_every_solution(
