@@ -410,7 +410,8 @@ impl<M: Mmu> AddressSpace<M> {
                     }
                     continue;
                 }
-                start = taken_end;
+                // A large mapping is a few words: page by page, the one behind 1 GiB would look 262,144 times.
+                start = self.content.first_empty(guard, taken_end);
             }
         }
         Err(MapError::OutOfMemory)

@@ -516,3 +516,26 @@ fn a_large_mapping_is_small() {
         );
     });
 }
+
+/// Pages of which a core chooses addresses: 128 GiB.
+const PART_PAGES: u64 = 1 << 25;
+
+/// A core chooses addresses of its own part, and takes all of it, but no more.
+#[test]
+fn a_core_chooses_as_many_pages_as_its_part_has() {
+    with_instance(2, 64, |instance, space| {
+        let core = instance.arena.claim(0, owner()).unwrap();
+        let map = |pages| {
+            instance.call(&core, |memory| {
+                space.map(memory, Place::Anywhere, pages, Protection::ReadWrite, Backing::Anonymous)
+            })
+        };
+        for pages in [PART_PAGES + 1, 2 * PART_PAGES, 1 << 62, u64::MAX] {
+            assert!(matches!(map(pages), Err(MapError::OutOfMemory)), "{pages} pages");
+        }
+        let all = map(PART_PAGES).map(|mapped| mapped.page).expect("an empty part");
+        assert!(matches!(map(1), Err(MapError::OutOfMemory)), "nothing is left");
+        instance.call(&core, |memory| space.unmap(memory, all + 5..all + 6)).unwrap();
+        assert_eq!(map(1).map(|mapped| mapped.page).expect("one page is free"), all + 5);
+    });
+}

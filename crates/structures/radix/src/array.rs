@@ -36,24 +36,32 @@ impl RadixArray {
     }
 
     #[inline]
-    pub(crate) fn find<'g>(&self, _guard: &'g Guard<'_>, index: u64) -> End<'g> {
+    pub(crate) fn find<'g>(&self, guard: &'g Guard<'_>, index: u64) -> End<'g> {
+        self.find_with_bits(guard, index).0
+    }
+
+    /// [`RadixArray::find`]; and how many bits of the index the indices differ in that end there, too.
+    #[inline]
+    pub(crate) fn find_with_bits<'g>(&self, _guard: &'g Guard<'_>, index: u64) -> (End<'g>, u32) {
         loop {
+            let mut bits = INDEX_BITS;
             let mut word = Word(self.root.load(Ordering::Acquire));
-            if word.child().is_some_and(|node| index >> node.bits() != 0) {
-                return End::Uniform(None, None);
+            if let Some(node) = word.child().filter(|node| index >> node.bits() != 0) {
+                return (End::Uniform(None, None), node.bits());
             }
             while let Some(node) = word.child() {
+                bits = node.slot_bits;
                 if node.is_leaf() {
                     // SAFETY: nodes are retired, so they live as long as the guard.
-                    return End::Leaf(unsafe { node.leaf_slot(index) });
+                    return (End::Leaf(unsafe { node.leaf_slot(index) }), bits);
                 }
                 // SAFETY: found under the guard, so it lives as long as that.
-                let slot = unsafe { node.slot((index >> node.slot_bits) as usize) };
+                let slot = unsafe { node.slot((index >> bits) as usize) };
                 word = Word(slot.load(Ordering::Acquire));
             }
             // A slot without a value is dead: its node was folded away.
             if let Some(value) = word.value() {
-                return End::Uniform(value.filter(|_| index >> INDEX_BITS == 0), word.holder());
+                return (End::Uniform(value.filter(|_| index >> INDEX_BITS == 0), word.holder()), bits);
             }
         }
     }

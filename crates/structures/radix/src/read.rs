@@ -131,9 +131,23 @@ impl RadixArray {
         unsafe { any_below(content, (0, bits), start, wait, &is_as_before) }
     }
 
-    /// The first index from `start` on that holds no value; looks at no index behind it.
+    /// The first index from `start` on that holds no value; looks at no index behind it, and once at indices that share a word.
     pub fn first_empty(&self, guard: &Guard<'_>, start: u64) -> u64 {
-        (start..).find(|index| self.get(guard, *index).is_none()).unwrap_or(1 << INDEX_BITS)
+        let mut index = start;
+        while index < 1 << INDEX_BITS {
+            let (end, bits) = self.find_with_bits(guard, index);
+            let value = match end {
+                End::Uniform(value, _) => Some(value),
+                End::Leaf(slot) => Word(slot.word.load(Ordering::Acquire)).value(),
+            };
+            match value {
+                Some(Some(_)) => index = ((index >> bits) + 1) << bits,
+                Some(None) => break,
+                // The slot was folded away.
+                None => {}
+            }
+        }
+        index
     }
 }
 

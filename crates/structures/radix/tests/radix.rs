@@ -369,6 +369,8 @@ proptest! {
                     assert_eq!(array.get(&guard, index), model.get(&index).copied());
                     assert_eq!(array.read(&guard, index, &Spin, |value| value), model.get(&index).copied());
                     assert_eq!(array.any_from(&guard, index, &Spin, |_| false), model.range(index..).next().is_some());
+                    let empty = (index..).find(|index| !model.contains_key(index)).unwrap();
+                    assert_eq!(array.first_empty(&guard, index), empty);
                 }
             }
             let mut all = BTreeMap::new();
