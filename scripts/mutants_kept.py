@@ -178,7 +178,7 @@ def _row(area: str, entry: dict[str, object]) -> str:
     by_time = f", {entry['timed_out']} by their limit of time" if entry["timed_out"] else ""
     noticed = f"{entry['percent']:.1f} %{by_time}"
     return (
-        f"| {area} | {entry['commit']} | {entry['every']} | {entry['counted']} | {noticed} | {entry['goal']} % "
+        f"| {area} | {entry.get('commit', '?')} | {entry['every']} | {entry['counted']} | {noticed} | {entry['goal']} % "
         f"| {entry['equivalent']} | {shown} |\n"
     )
 

@@ -63,6 +63,8 @@ pub struct Shown {
     pub access: Access,
     /// The file with its page that this is, or is a copy of: a cut takes it away.
     pub file: Option<(FileId, u64)>,
+    /// Whether it is a copy of the file's page: nothing but a cut concerns it.
+    pub is_copy: bool,
 }
 
 /// Hardware through which programs reach pages by their own loads and stores. All threads of the program have the same pages.

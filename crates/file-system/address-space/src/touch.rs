@@ -120,7 +120,7 @@ impl<M: DirectMmu> AddressSpace<M> {
                 }
                 let (file, index) = (mapping.file, mapping.page_of_file(page));
                 let presence = files.with_page(file, index, access, &mut |number| {
-                    self.mmu.show(page, Shown { page: Some(number), access, file: Some((file, index)) })
+                    self.mmu.show(page, Shown { page: Some(number), access, file: Some((file, index)), is_copy: false })
                 })?;
                 return match presence {
                     Presence::Shown => Ok(true),
@@ -131,8 +131,8 @@ impl<M: DirectMmu> AddressSpace<M> {
             }
             // There is a page for stores, unless others have shared or forgotten it since.
             Content::Anonymous | Content::Shared(_) if access == Access::Store => return Ok(false),
-            Content::Anonymous => Shown { page: None, access, file: None },
-            copy => Shown { page: copy.page(), access, file: of_file(copy) },
+            Content::Anonymous => Shown { page: None, access, file: None, is_copy: false },
+            copy => Shown { page: copy.page(), access, file: of_file(copy), is_copy: true },
         };
         self.mmu.show(page, shown)?;
         // Whoever cuts the file notes that, and then takes away what is shown: one of us sees the other.

@@ -33,6 +33,8 @@ const OBJECTS: usize = 6;
 const EVERYTHING: u64 = u64::MAX;
 /// So often who waits looks again at a clock that stands still.
 const PATIENCE: u32 = 1 << 14;
+/// Nobody waits longer for a claim, whatever the clock does meanwhile.
+const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 /// So often a new claim looks whether a core is between two calls.
 pub(crate) const LOOKS: u32 = 1 << 10;
 
@@ -169,7 +171,10 @@ impl Claims {
             let now_ns = host.now_ns();
             let Some(until_ns) = self.concerning(now_ns, is_before, concerns) else { return };
             let stands_still = now_ns == begun_ns && round >= PATIENCE;
-            if stands_still || now_ns >= *patient_until_ns.get_or_insert(until_ns) {
+            let patient_until_ns =
+                *patient_until_ns.get_or_insert(until_ns.min(begun_ns.saturating_add(LONGEST_WAIT_NS)));
+            // A clock of the system may be set back.
+            if stands_still || now_ns >= patient_until_ns || now_ns < begun_ns {
                 return;
             }
             host.wait(WaitReason::Claim, round);

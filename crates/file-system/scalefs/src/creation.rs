@@ -107,6 +107,7 @@ impl ScaleFs {
                     working_on: core::array::from_fn(|_| AtomicU64::new(0)),
                     operation: AtomicU64::new(0),
                     noted: Noted::new(),
+                    locked_pipes: Noted::new(),
                     moving_offset: AtomicU64::new(0),
                     family: AtomicU64::new(0),
                 })

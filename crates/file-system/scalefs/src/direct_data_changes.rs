@@ -25,11 +25,12 @@ pub struct PipeLock<'v> {
 struct PipeNote<'v> {
     fs: &'v ScaleFs,
     core: &'v Core<'v>,
+    pipe: u64,
 }
 
 impl Drop for PipeNote<'_> {
     fn drop(&mut self) {
-        self.fs.noted(self.core).forget(self.core);
+        self.fs.locked_pipes(self.core).forget_one(self.core, self.pipe);
     }
 }
 
@@ -59,10 +60,11 @@ impl<H: Host> DataChanges for InProcess<'_, H> {
     fn lock_pipe<'v>(&'v self, pipe: Node<'v>, put_bytes: usize) -> Result<PipeLock<'v>, OperationError> {
         let no_space = |OutOfMemory| OperationError::NoSpace;
         let core: &'v Core<'v> = self.core();
-        // On the core's own line, too: what the commit notes besides is forgotten before the pipe is unlocked.
         self.working_on(&[pipe.at]);
-        self.fs.noted(core).add_more(core, core::iter::once(pipe.at.to_bits())).map_err(no_space)?;
-        let _note = PipeNote { fs: self.fs, core };
+        let bits = pipe.at.to_bits();
+        // In a list of its own: what the commit notes besides is forgotten before the pipe is unlocked.
+        self.fs.locked_pipes(core).add_more(core, core::iter::once(bits)).map_err(no_space)?;
+        let _note = PipeNote { fs: self.fs, core, pipe: bits };
         let sides = pipe.at.pipe().lock(self.fs, core, put_bytes, self.host).map_err(no_space)?;
         Ok(PipeLock { sides, _note })
     }

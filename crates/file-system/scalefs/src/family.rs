@@ -227,7 +227,12 @@ impl Family {
         // Not another one in its place, nor one that its maker has not made a child of this process.
         let is_child = self.children.get(guard, place) == Some(count_of(child))
             && !planted("scalefs: an heir does not say that a child was killed");
-        if is_child && self.ended.get(guard, place).is_none() {
+        if !is_child {
+            return;
+        }
+        // While the parent can neither wait for the child nor make another one in its place. The slot was made with the child.
+        let Ok(slot) = self.children.lock_slot(guard, place, wait) else { return };
+        if slot.value() == Some(count_of(child)) && self.ended.get(guard, place).is_none() {
             self.end(guard, child, KILLED, wait);
         }
     }

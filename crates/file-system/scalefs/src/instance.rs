@@ -102,6 +102,8 @@ pub(crate) struct Own {
     pub(crate) operation: AtomicU64,
     /// As `working_on`, if they are many.
     pub(crate) noted: Noted,
+    /// As above: pipes that a transaction has locked, each until it is unlocked.
+    pub(crate) locked_pipes: Noted,
     /// As above: address of the description whose offset a call moves; or zero.
     pub(crate) moving_offset: AtomicU64,
     /// As above: address of the family that a call works on; or zero.
@@ -120,6 +122,7 @@ pub(crate) const OWN: ObjectKind = table_kind!(Own as "core's notes" {
     "nodes that a call changes" = working_on,
     "operation" = operation,
     "noted nodes" = noted,
+    "locked pipes" = locked_pipes,
     "offset that moves" = moving_offset,
     "family" = family,
 });
@@ -183,6 +186,10 @@ impl ScaleFs {
 
     pub(crate) fn noted<'s>(&'s self, core: &'s Core<'_>) -> &'s Noted {
         &self.own.get(core).noted
+    }
+
+    pub(crate) fn locked_pipes<'s>(&'s self, core: &'s Core<'_>) -> &'s Noted {
+        &self.own.get(core).locked_pipes
     }
 
     pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {

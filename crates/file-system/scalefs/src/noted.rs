@@ -10,7 +10,7 @@ use sync::atomic::{AtomicU64, Ordering};
 const NODES: usize = 62;
 const CLASS: SizeClass = SizeClass::of_type::<Block>();
 
-/// Immutable once it is in the list.
+/// Once it is in the list only `next` changes.
 struct Block {
     /// Address of the next one, or zero.
     next: u64,
@@ -70,6 +70,25 @@ impl Noted {
             self.0.store(place.as_ptr().expose_provenance() as u64, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Forgets an object that was noted alone.
+    pub(crate) fn forget_one(&self, core: &Core<'_>, node: u64) {
+        let (mut before, mut current): (Option<NonNull<Block>>, _) = (None, NonNull::new(self.first()));
+        while let Some(block) = current {
+            // SAFETY: the blocks are the core's, allocated with this class; the one that goes is out of the list before.
+            unsafe {
+                let next = block.as_ref().next;
+                if block.as_ref().nodes[..block.as_ref().count] == [node] {
+                    match before {
+                        None => self.0.store(next, Ordering::Release),
+                        Some(mut before) => before.as_mut().next = next,
+                    }
+                    return core.free(block.cast(), CLASS);
+                }
+                (before, current) = (current, NonNull::new(ptr::with_exposed_provenance_mut(next as usize)));
+            }
+        }
     }
 
     /// Forgets the objects, of which no lock or mark is left.

@@ -38,7 +38,10 @@ impl ScaleFs {
             }
             let noted = || {
                 let few = own.working_on.iter().map(|place| place.load(Ordering::Acquire));
-                few.filter(|bits| *bits != 0).chain(own.noted.nodes()).map(InodeRef::from_bits)
+                few.filter(|bits| *bits != 0)
+                    .chain(own.noted.nodes())
+                    .chain(own.locked_pipes.nodes())
+                    .map(InodeRef::from_bits)
             };
             let guard = self.epochs().pin(heir);
             self.processes.unlock_taken_over(&guard);
@@ -88,6 +91,7 @@ impl ScaleFs {
             }
         }
         own.noted.forget(heir);
+        own.locked_pipes.forget(heir);
         self.working_ended(heir);
     }
 }

@@ -107,11 +107,12 @@ const ACTS: [Act; 4] = [
     }),
 ];
 
-/// What a death has cost: references to the pipe's end, and pages.
+/// What a death has cost: references to the pipe's end, and pages; and the arena's bytes that are in use at the end.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lost {
     ends: u64,
     pages: u64,
+    left_bytes: i64,
 }
 
 /// Lets a process die in what it does; `None` if it came to its end, else what is lost.
@@ -177,7 +178,7 @@ fn survive((_, ends, act): Act, access: u64) -> Option<Lost> {
     }
     process.exit(fs, &core, &Patience);
     (0..8).for_each(|_| [&core, &heir].into_iter().for_each(|core| fs.maintain(core, &Patience)));
-    Some(Lost { ends, pages: pool.total() - pool.free_pages() })
+    Some(Lost { ends, pages: pool.total() - pool.free_pages(), left_bytes: world.arena().live_bytes() })
 }
 
 /// Lets a process die everywhere in what it does: few deaths cost the end of a pipe, and none more pages than a call on memory
@@ -191,6 +192,9 @@ fn survive_all(act: Act) -> u64 {
     });
     let ends: u64 = lost.iter().map(|lost| lost.ends).sum();
     let pages = lost.iter().map(|lost| lost.pages).max().unwrap_or_default();
+    // Who dies before its first access loses nothing. With less than is left then, something was freed twice.
+    let left = |lost: &Lost| lost.left_bytes;
+    assert_eq!(lost.iter().map(left).min(), lost.first().map(left), "memory was freed twice");
     println!("{}: {deaths} deaths, {ends} of which cost the end of a pipe; {pages} pages at most", act.0);
     assert!(ends * 10 <= deaths && pages <= 3, "{ends} ends of pipes, {pages} pages");
     deaths

@@ -144,7 +144,7 @@ fn sizes_that_cannot_be_are_refused_with_a_reason() {
 /// What was memory for files serves files again, whoever frees it, and directories never: readers rely on what lies where.
 #[test]
 fn memory_of_one_kind_of_object_comes_back_for_that_kind_alone() {
-    let files = FileSystem::create(OwnedConfig { metadata_bytes: 2 << 20, core_count: 2, ..SMALL }).unwrap();
+    let files = FileSystem::create(OwnedConfig { metadata_bytes: 5 << 19, core_count: 2, ..SMALL }).unwrap();
     let root = files.root().unwrap();
     let fill = || {
         let made = (0..).find(|number| root.create(format!("{number}")).is_err()).unwrap();

@@ -9,10 +9,34 @@ use alloc::vec::Vec;
 use posix_calls::{Claim, Claimed, InodeNumber, NameChanges, Precedence};
 
 use crate::base::{Base, HandleIn};
+use crate::question::{About, AboutData, Question};
 use crate::transaction::{Sharing, Transaction};
 
 /// Losses with a claim after which all is claimed.
 const PRECISE_CLAIMS: usize = 3;
+
+/// By what an attempt has lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// That is not known.
+    Unknown,
+    /// Somebody has changed this object.
+    Object(InodeNumber),
+    /// By an offset or a descriptor of its process: whoever changes these heeds no claim.
+    Unclaimed,
+}
+
+impl Loss {
+    pub(crate) fn of(question: &Question) -> Loss {
+        let is_of_process = matches!(
+            question.about,
+            About::Data(
+                AboutData::Offset(_) | AboutData::Status(_) | AboutData::Descriptor(_) | AboutData::MayServe(..)
+            )
+        );
+        if is_of_process { Loss::Unclaimed } else { Loss::Object(question.subject) }
+    }
+}
 
 /// When a transaction that loses again and again claims what it loses by, and for how long at most. Others that want to
 /// change that wait; who only looks does not.
@@ -41,9 +65,9 @@ pub(crate) struct Attempts<E: FnMut(Claimed)> {
     /// Of the first one.
     precedence: Option<Precedence>,
     /// Since when losses are counted.
-    since_ns: u64,
+    since_ns: Option<u64>,
     losses: u32,
-    lost_by: Option<InodeNumber>,
+    lost_by: Loss,
     claimed: Option<Claimed>,
     /// Each loss since claims began, with the last one before.
     objects: Vec<Option<InodeNumber>>,
@@ -55,9 +79,9 @@ impl<E: FnMut(Claimed)> Attempts<E> {
             rules,
             end,
             precedence: None,
-            since_ns: 0,
+            since_ns: None,
             losses: 0,
-            lost_by: None,
+            lost_by: Loss::Unknown,
             claimed: None,
             objects: Vec::new(),
         }
@@ -72,10 +96,8 @@ impl<E: FnMut(Claimed)> Attempts<E> {
         by_age: impl FnOnce(Precedence) -> Precedence,
     ) {
         let own = begun.precedence();
-        let first = *self.precedence.get_or_insert_with(|| {
-            self.since_ns = own.0;
-            own
-        });
+        let first = *self.precedence.get_or_insert(own);
+        self.since_ns.get_or_insert(own.0);
         let precedence = by_age(first);
         if self.losses > 0 && begun.sharing() == Sharing::Shared {
             self.claim(base.objects(), precedence);
@@ -83,8 +105,8 @@ impl<E: FnMut(Claimed)> Attempts<E> {
         begun.stand(precedence, self.claimed.is_some());
     }
 
-    /// An attempt has failed, by this object as far as that is known.
-    pub(crate) fn lose(&mut self, lost_by: Option<InodeNumber>) {
+    /// An attempt has failed.
+    pub(crate) fn lose(&mut self, lost_by: Loss) {
         self.losses += 1;
         self.lost_by = lost_by;
     }
@@ -93,7 +115,7 @@ impl<E: FnMut(Claimed)> Attempts<E> {
     pub(crate) fn let_others(&mut self) {
         self.claimed.take().into_iter().for_each(&mut self.end);
         self.objects.clear();
-        self.losses = 0;
+        (self.losses, self.since_ns) = (0, None);
     }
 
     /// Claims what it has lost by, if it has lost enough.
@@ -103,13 +125,17 @@ impl<E: FnMut(Claimed)> Attempts<E> {
             // It is others' turn.
             base.end_claim(over);
             self.objects.clear();
-            (self.losses, self.since_ns) = (0, now_ns);
+            (self.losses, self.since_ns) = (0, Some(now_ns));
         }
         let has_lost_enough = self.losses >= self.rules.after_losses;
-        if !has_lost_enough && now_ns.saturating_sub(self.since_ns) < self.rules.after_ns {
+        if !has_lost_enough && now_ns.saturating_sub(self.since_ns.unwrap_or(now_ns)) < self.rules.after_ns {
             return;
         }
-        self.objects.push(self.lost_by);
+        self.objects.push(match self.lost_by {
+            Loss::Unknown => None,
+            Loss::Object(object) => Some(object),
+            Loss::Unclaimed => return,
+        });
         let mut objects: Vec<_> = self.objects.iter().copied().flatten().collect();
         if objects.len() < self.objects.len() || self.objects.len() > PRECISE_CLAIMS {
             // What it loses by is not known, or too much: everything.
@@ -117,8 +143,9 @@ impl<E: FnMut(Claimed)> Attempts<E> {
         }
         let until_ns = self.claimed.map_or(now_ns.saturating_add(self.rules.last_ns), |claimed| claimed.until_ns);
         // The new one first, so that nobody slips in between.
-        let claimed = base.claim(&Claim { precedence, objects: &objects, until_ns });
-        if let Some(before) = core::mem::replace(&mut self.claimed, claimed) {
+        if let Some(claimed) = base.claim(&Claim { precedence, objects: &objects, until_ns })
+            && let Some(before) = self.claimed.replace(claimed)
+        {
             base.end_claim(before);
         }
     }

@@ -167,6 +167,8 @@ impl<B: NameChanges> Base for B {
 }
 
 /// Calls on data do not compile without [`WithData`].
+/// So much of a pipe is looked at first.
+const FIRST_LOOK_BYTES: usize = 64 << 10;
 const NO_DATA: &str = "a base without data is not asked for data";
 
 /// What a commit has locked of descriptions, by their identity, and of pipes, with what becomes of each.
@@ -237,8 +239,15 @@ impl<D: DataChanges> Base for WithData<D> {
                 Reply::Offset(description(number)?.map(offset).transpose()?)
             }
             AboutData::PipeBytes(length) => {
-                let mut bytes = vec![0; length];
-                let seen = self.0.peek_pipe(file(), &mut bytes)?;
+                // A caller's buffer may be larger than any pipe.
+                let mut bytes = vec![0; length.min(FIRST_LOOK_BYTES)];
+                let seen = loop {
+                    let seen = self.0.peek_pipe(file(), &mut bytes)?;
+                    if seen < bytes.len() || seen == length {
+                        break seen;
+                    }
+                    bytes.resize(length.min(2 * seen.max(1)), 0);
+                };
                 bytes.truncate(seen);
                 Reply::Bytes(bytes.into())
             }

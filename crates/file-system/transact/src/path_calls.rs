@@ -15,12 +15,10 @@ use posix_calls::attributes::{self, Access};
 use posix_calls::directories;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::path_data::{read_path, write_path};
-use posix_calls::{
-    Attributes, Claimed, Errno, Fields, Follow, InodeNumber, ObjectOperations, OpenFlags, Start, WriteAt,
-};
+use posix_calls::{Attributes, Claimed, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start, WriteAt};
 use scalefs::{FileSystem, InProcess, OpenNode, Outside};
 
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, Loss};
 use crate::base::WithData;
 use crate::call::{Call, Node};
 use crate::hooks::Refused;
@@ -46,7 +44,7 @@ pub struct PathCalls<F> {
 pub(crate) enum End {
     Done,
     /// By this, as far as it is known.
-    Stale(Option<InodeNumber>),
+    Stale(Loss),
 }
 
 impl<F> fmt::Debug for PathCalls<F> {
@@ -102,7 +100,7 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
                 Some(transaction) if commits => transaction.commit_with(&base, prepare),
                 Some(transaction) => transaction.abort_with(&base),
                 // Space is only looked for again where the first try has taken it.
-                None => (Err(Fault::NoSpace), None),
+                None => (Err(Fault::NoSpace), Loss::Unknown),
             };
             match ended.0 {
                 Ok(()) => Ok(End::Done),

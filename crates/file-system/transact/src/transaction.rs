@@ -7,6 +7,7 @@ use core::cell::{Cell, RefCell, RefMut};
 use posix_calls::{Answer, Errno, Existence, Failed, InodeNumber, Kind, NameChanges, ObjectOperations, Precedence};
 use sync::mutant::planted;
 
+use crate::attempts::Loss;
 use crate::base::{Base, FaultIn};
 use crate::hooks::Refused;
 use crate::layer::Layer;
@@ -100,7 +101,7 @@ pub(crate) struct State<H> {
     calls: usize,
     is_stale: bool,
     /// Of what an answer is another one, since it is stale.
-    lost_by: Cell<Option<InodeNumber>>,
+    lost_by: Cell<Loss>,
     /// Others' changes wait for it, and so it does not wait for theirs.
     has_claim: bool,
     /// Pages that were written, of files of the base, and of each the space for it.
@@ -183,7 +184,7 @@ impl<H> Transaction<H> {
             checked: 0,
             calls: 0,
             is_stale: false,
-            lost_by: Cell::new(None),
+            lost_by: Cell::new(Loss::Unknown),
             has_claim: false,
             reserved_for: BTreeSet::new(),
             reserved: Vec::new(),
@@ -237,7 +238,7 @@ impl<H> Transaction<H> {
         self,
         base: &P,
         prepare: &mut dyn FnMut() -> Result<(), Refused>,
-    ) -> (End<P::Objects>, Option<InodeNumber>) {
+    ) -> (End<P::Objects>, Loss) {
         let state = self.state.into_inner();
         state.heed_claims(base.objects());
         let (outcome, locks) = match state.lock(base) {
@@ -259,10 +260,7 @@ impl<H> Transaction<H> {
     }
 
     /// As [`Transaction::abort`], and tells what it has lost by.
-    pub(crate) fn abort_with<P: Base<Objects: NameChanges<Handle = H>>>(
-        self,
-        base: &P,
-    ) -> (End<P::Objects>, Option<InodeNumber>) {
+    pub(crate) fn abort_with<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> (End<P::Objects>, Loss) {
         let state = self.state.into_inner();
         let outcome =
             if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base, Names::All).map(|_| ()) };
@@ -330,6 +328,8 @@ impl<H> State<H> {
         if self.sharing == Sharing::Shared && !self.is_stale {
             base.heed_claims(self.precedence, &|number| self.layer.object(number).is_some());
         }
+        // Locks come next: a call within the commit that waited for a younger one's claim would keep them meanwhile.
+        base.heed_no_claim();
     }
 
     /// Dooms the transaction: something that it rests on is not so any more.
@@ -541,7 +541,7 @@ impl<H> State<H> {
                 _ => ask(looks, &self.objects, (subject, question), |node| number(looks, node)),
             };
             if now.map_err(|Failed(fault)| Fault::Base(fault))? != kept.reply {
-                self.lost_by.set(Some(question.subject));
+                self.lost_by.set(Loss::of(question));
                 return Err(Fault::Stale);
             }
             if names != Names::Answers && name.is_some() && !self.was_so_since(base, (subject, question), kept) {

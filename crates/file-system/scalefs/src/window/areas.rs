@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::vec::Vec;
@@ -16,8 +16,10 @@ use super::MemoryAccess;
 use super::memory_file::MemoryFile;
 
 /// The host allows 65,530 areas a process (`vm.max_map_count`), and a page in the middle of one makes it three: with fewer pages
-/// than this none need be refused, and each can be taken away.
+/// than this in all windows, a program with few areas of its own is refused none, and each can be taken away.
 const SHOWN_LIMIT: usize = 30_000;
+/// Pages that windows show or hide one by one.
+static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether there has ever been a window: without, a cut need not look.
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -92,7 +94,7 @@ impl Areas {
 
     pub(super) fn show(&self, page: u64, wanted: Shown) -> Result<(), OutOfMemory> {
         let mut shown = lock(&self.shown);
-        if !self.pages.contains(&page) || shown.len() == SHOWN_LIMIT {
+        if !self.pages.contains(&page) {
             return Err(OutOfMemory);
         }
         if let Some(State::Shown(present)) = shown.get(&page)
@@ -105,9 +107,18 @@ impl Areas {
             Some(page) => Area::Pool { number: page.get().into(), access: wanted.access },
             None => Area::Zeros,
         };
-        self.put(page, area)?;
-        shown.insert(page, State::Shown(wanted));
-        Ok(())
+        let is_new = !shown.contains_key(&page);
+        if is_new && SHOWN.fetch_add(1, Ordering::Relaxed) >= SHOWN_LIMIT {
+            SHOWN.fetch_sub(1, Ordering::Relaxed);
+            return Err(OutOfMemory);
+        }
+        let put = self.put(page, area);
+        if put.is_ok() {
+            shown.insert(page, State::Shown(wanted));
+        } else if is_new {
+            SHOWN.fetch_sub(1, Ordering::Relaxed);
+        }
+        put
     }
 
     pub(super) fn revoke(&self, pages: Range<u64>, which: Revoked) {
@@ -132,15 +143,19 @@ impl Areas {
                 _ => {}
             }
         }
+        SHOWN.fetch_sub(gone.len(), Ordering::Relaxed);
         for page in gone {
             shown.remove(&page);
         }
     }
 
     fn forget(&self, file: FileId, pages: &Range<u64>, which: Forgotten) {
-        lock(&self.shown).retain(|page, state| {
+        let mut all = lock(&self.shown);
+        let before = all.len();
+        all.retain(|page, state| {
             let State::Shown(shown) = state else { return true };
-            if !shown.file.is_some_and(|(of, index)| of == file && pages.contains(&index)) {
+            let is_copy = shown.is_copy && which != Forgotten::CutOff;
+            if is_copy || !shown.file.is_some_and(|(of, index)| of == file && pages.contains(&index)) {
                 return true;
             }
             match (which, shown.page) {
@@ -157,12 +172,18 @@ impl Areas {
             }
             which != Forgotten::Replaced
         });
+        SHOWN.fetch_sub(before - all.len(), Ordering::Relaxed);
     }
 
     fn must_put(&self, page: u64, area: Area) {
-        let put = self.put(page, area);
-        // The number of areas is kept so low that the host has room for this one.
-        assert_eq!(put, Ok(()), "the host takes a page away from a program");
+        let rights = if let Area::Pool { .. } = area { libc::PROT_READ } else { libc::PROT_NONE };
+        if self.put(page, area).is_err() {
+            // A program with many areas of its own: a page that is an area already needs no other for less rights.
+            let address = ptr::without_provenance_mut(page as usize * PAGE_BYTES);
+            // SAFETY: the address lies in the window, see `put`.
+            let status = unsafe { libc::mprotect(address, PAGE_BYTES, rights) };
+            assert_eq!(status, 0, "the host takes a page away from a program");
+        }
     }
 
     /// Replaces what is at a page.
@@ -193,6 +214,7 @@ impl Drop for Areas {
         let bytes = (self.pages.end - self.pages.start) as usize * PAGE_BYTES;
         // SAFETY: reserved in `reserve`; whoever used it has ended, as the process has.
         unsafe { libc::munmap(address, bytes) };
+        SHOWN.fetch_sub(lock(&self.shown).len(), Ordering::Relaxed);
     }
 }
 
