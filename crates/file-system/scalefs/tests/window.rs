@@ -404,6 +404,26 @@ fn what_is_unmapped_or_cut_off_raises_a_signal() {
     });
 }
 
+/// A cut within a page takes away stores to the file's page, so that they do not show when it grows; a program's copy is its own.
+#[test]
+fn a_copy_is_stored_to_whatever_becomes_of_the_file_within_the_page() {
+    with_systems(|real, _, base| {
+        real.call(|call| data::truncate(call, real.fd, 2 * PAGE as i64)).unwrap();
+        let object = real.object(Some((0, Sharing::Private)));
+        real.call(|call| memory::map(call, Address::Fixed(base), 2 * PAGE, Protection::ReadWrite, object)).unwrap();
+        let (kept, cut) = (base, base + PAGE);
+        for address in [kept, cut] {
+            real.call(|call| call.touch(address, MemoryAccess::Store)).unwrap();
+            // SAFETY: shown just now, and nobody else calls.
+            unsafe { pointer(address).write_volatile(7) };
+        }
+        let probe = Probe::new();
+        real.call(|call| data::truncate(call, real.fd, 1000)).unwrap();
+        assert!(probe.can_store(kept), "the file ends within its page");
+        assert_eq!((probe.load(kept), probe.load(cut)), (Some(7), None));
+    });
+}
+
 #[test]
 fn a_window_is_refused_twice_and_without_pages_that_can_be_mapped() {
     with_systems(|real, other, base| {

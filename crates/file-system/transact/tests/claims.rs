@@ -127,13 +127,15 @@ mod with_a_clock {
     struct Clock {
         now_ns: Cell<u64>,
         waits: Cell<u64>,
+        /// Whether somebody sets it back whenever a call waits.
+        is_set_back: Cell<bool>,
     }
 
     impl Wait for Clock {
         fn wait(&self, reason: WaitReason, _: u32) {
             if reason == WaitReason::Claim {
                 self.waits.set(self.waits.get() + 1);
-                self.now_ns.set(self.now_ns.get() + MILLISECOND_NS);
+                self.now_ns.set(if self.is_set_back.get() { 0 } else { self.now_ns.get() + MILLISECOND_NS });
             }
         }
     }
@@ -183,6 +185,25 @@ mod with_a_clock {
             // The third and the sixth attempt have claims, which end before the writer has changed anything.
             assert_eq!(waits.take(), [0, 0, 5, 0, 0, 5]);
             assert_eq!(clock.waits_of(|| change(7)), 0);
+        });
+    }
+
+    #[test]
+    fn nobody_waits_on_by_a_clock_that_was_set_back() {
+        with_two_cores(|clock, mine, theirs| {
+            clock.now_ns.set(MILLISECOND_NS);
+            let waits = Cell::new(Vec::new());
+            let transactional = Transactional::new(Sharing::Shared, mine).claims(RULES).attempts(3);
+            let outcome = transactional.transaction(|t| {
+                let mut all = waits.take();
+                let name = format!("n{}", all.len());
+                exists(&t.begin(), name.as_bytes());
+                clock.is_set_back.set(all.len() == 2);
+                all.push(clock.waits_of(|| create(&theirs(), name.as_bytes()).unwrap()));
+                waits.set(all);
+                create(&t.begin(), b"done")
+            });
+            assert_eq!((outcome, waits.take()), (Err(Errno::ECANCELED), vec![0, 0, 1]));
         });
     }
 
