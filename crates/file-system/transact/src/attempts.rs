@@ -9,34 +9,11 @@ use alloc::vec::Vec;
 use posix_calls::{Claim, Claimed, InodeNumber, NameChanges, Precedence};
 
 use crate::base::{Base, HandleIn};
-use crate::question::{About, AboutData, Question};
+use crate::loss::Loss;
 use crate::transaction::{Sharing, Transaction};
 
 /// Losses with a claim after which all is claimed.
 const PRECISE_CLAIMS: usize = 3;
-
-/// By what an attempt has lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loss {
-    /// That is not known.
-    Unknown,
-    /// Somebody has changed this object.
-    Object(InodeNumber),
-    /// By an offset or a descriptor of its process: whoever changes these heeds no claim.
-    Unclaimed,
-}
-
-impl Loss {
-    pub(crate) fn of(question: &Question) -> Loss {
-        let is_of_process = matches!(
-            question.about,
-            About::Data(
-                AboutData::Offset(_) | AboutData::Status(_) | AboutData::Descriptor(_) | AboutData::MayServe(..)
-            )
-        );
-        if is_of_process { Loss::Unclaimed } else { Loss::Object(question.subject) }
-    }
-}
 
 /// When a transaction that loses again and again claims what it loses by, and for how long at most. Others that want to
 /// change that wait; who only looks does not.

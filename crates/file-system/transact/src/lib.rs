@@ -58,6 +58,7 @@ mod file;
 mod front;
 mod hooks;
 mod layer;
+mod loss;
 mod made;
 #[cfg(feature = "front")]
 mod members;

@@ -18,10 +18,11 @@ use posix_calls::path_data::{read_path, write_path};
 use posix_calls::{Attributes, Claimed, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start, WriteAt};
 use scalefs::{FileSystem, InProcess, OpenNode, Outside};
 
-use crate::attempts::{Attempts, Loss};
+use crate::attempts::Attempts;
 use crate::base::WithData;
 use crate::call::{Call, Node};
 use crate::hooks::Refused;
+use crate::loss::Loss;
 use crate::transaction::{Fault, Savepoint, Sharing, Transaction};
 
 /// A call of a transaction of the front door.

@@ -7,10 +7,10 @@ use core::cell::{Cell, RefCell, RefMut};
 use posix_calls::{Answer, Errno, Existence, Failed, InodeNumber, Kind, NameChanges, ObjectOperations, Precedence};
 use sync::mutant::planted;
 
-use crate::attempts::Loss;
 use crate::base::{Base, FaultIn};
 use crate::hooks::Refused;
 use crate::layer::Layer;
+use crate::loss::Loss;
 use crate::name::Name;
 use crate::question::{About, AboutData, Met, Object, Objects, Origin, Question, Reply, ask, key, meet, number};
 use crate::table::Table;
