@@ -48,6 +48,14 @@ The part of tmpfs's time that a call takes on ScaleFS, in the same run. tmpfs en
 ![Times of calls on ScaleFS as parts of those on tmpfs](scalefs-times.svg)
 """
 
+PROCESSES = """
+## What a child costs
+posix_spawn reads the descriptors that survive `exec` and nothing else; fork takes all, and the memory, with it. Each with
+the child's exit and the parent's wait, by what the parent has:
+
+![Times of posix_spawn and fork by the descriptors and pages of the parent](process-times.svg)
+"""
+
 SAMPLES_HEADER = """# Samples of the benchmarks
 
 Made by `make bench`, as is [the page of figures](../benchmarks.md). A figure is the median of its samples, with the
@@ -87,7 +95,8 @@ def write(areas: Mapping[str, Any]) -> None:
 
 def page(areas: Mapping[str, Any]) -> str:
     """The page that begins with what matters."""
-    return HEADER + "\n".join([*rows(areas), *beside_txos(areas.get("transactions")), PICTURES])
+    pictures = PICTURES + (PROCESSES if "processes" in areas else "")
+    return HEADER + "\n".join([*rows(areas), *beside_txos(areas.get("transactions")), pictures])
 
 
 def samples(areas: Mapping[str, Any]) -> str:

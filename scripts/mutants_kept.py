@@ -177,8 +177,10 @@ def _row(area: str, entry: dict[str, object]) -> str:
     shown = "<br>".join(f"`{name.replace('|', chr(92) + '|')}`" for name in map(_short, missed)) or "none"
     by_time = f", {entry['timed_out']} by their limit of time" if entry["timed_out"] else ""
     noticed = f"{entry['percent']:.1f} %{by_time}"
+    # Scores that an earlier version has kept have none.
+    commit = entry.get("commit", "?")
     return (
-        f"| {area} | {entry.get('commit', '?')} | {entry['every']} | {entry['counted']} | {noticed} | {entry['goal']} % "
+        f"| {area} | {commit} | {entry['every']} | {entry['counted']} | {noticed} | {entry['goal']} % "
         f"| {entry['equivalent']} | {shown} |\n"
     )
 
