@@ -50,8 +50,8 @@ The part of tmpfs's time that a call takes on ScaleFS, in the same run. tmpfs en
 
 PROCESSES = """
 ## What a child costs
-posix_spawn reads the descriptors that survive `exec` and nothing else; fork takes all, and the memory, with it. Each with
-the child's exit and the parent's wait, by what the parent has:
+posix_spawn reads the descriptors that survive `exec` and nothing else; fork takes all, and the memory, with it. Each
+with the child's exit and the parent's wait, by what the parent has:
 
 ![Times of posix_spawn and fork by the descriptors and pages of the parent](process-times.svg)
 """
