@@ -9,11 +9,12 @@
 use std::hint::black_box;
 
 use scalefs::data::{self, DescriptorOptions, Whence};
+use scalefs::memory::{self, Address, MappedObject};
 use scalefs::names::{self, RenameMode};
 use scalefs::processes;
 use scalefs::{
-    Credentials, DataOperations, Fields, Follow, InProcess, OnExec, OpenFlags, OwnedConfig, OwnedScaleFs, Process,
-    SpawnOptions, Start, Which, attributes, directories,
+    Credentials, DataOperations, Fields, Follow, InProcess, MemoryOperations, OnExec, OpenFlags, OwnedConfig,
+    OwnedScaleFs, Process, Protection, SpawnOptions, Start, Which, attributes, directories,
 };
 use sync::Spin;
 
@@ -80,6 +81,14 @@ fn main() {
             "link-unlink" => {
                 names::link(enter().objects(), (AT, b"f"), (AT, b"g"), Follow::Nothing).unwrap();
                 names::unlink(enter().objects(), AT, b"g").unwrap();
+            }
+            "map-unmap" | "map-store-unmap" => {
+                let mapped = memory::map(&enter(), Address::Any, 4096, Protection::ReadWrite, MappedObject::Anonymous);
+                let mapped = mapped.unwrap();
+                if call == "map-store-unmap" {
+                    enter().store(mapped, &[1]).unwrap();
+                }
+                memory::unmap(&enter(), mapped, 4096).unwrap();
             }
             "spawn" => {
                 let child = processes::spawn(&enter(), &[], SpawnOptions::default()).unwrap();

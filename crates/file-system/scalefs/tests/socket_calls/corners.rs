@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::sync::PoisonError;
 
 use plain::Plain;
 use scalefs::data::{self, DescriptorOptions};
@@ -13,6 +14,7 @@ use scalefs::{
 };
 use sync::Spin;
 
+use crate::host::PROCESSES_OF_HOST;
 use crate::instance::with_instance;
 
 /// What was seen of a pair by its descriptors.
@@ -179,6 +181,7 @@ impl Pair for Host {
 }
 
 fn look_at_host() -> Seen {
+    let _alone = PROCESSES_OF_HOST.lock().unwrap_or_else(PoisonError::into_inner);
     let mut ends = [0; 2];
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: room for two numbers.

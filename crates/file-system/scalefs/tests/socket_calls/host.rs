@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Mutex;
 
 use libc::c_int;
 use scalefs::OnExec;
@@ -34,6 +35,10 @@ unsafe fn close_from(number: c_int) {
     // SAFETY: the child's own, of which it uses none.
     unsafe { libc::syscall(libc::SYS_close_range, number, c_int::MAX, 0) };
 }
+
+/// Held while processes of the host are made and live, or while a test closes descriptors of its own: a process that is made
+/// in between has them for a moment, too, so that no end is gone.
+pub static PROCESSES_OF_HOST: Mutex<()> = Mutex::new(());
 
 impl Host {
     pub fn new(prefix: &str) -> Host {

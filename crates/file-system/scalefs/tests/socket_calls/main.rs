@@ -13,9 +13,10 @@ mod instance;
 mod worker;
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 use call_language::Random;
-use host::{Errors, Host, numbers};
+use host::{Errors, Host, PROCESSES_OF_HOST, numbers};
 use instance::with_instance;
 use plain::Plain;
 use scalefs::data::{self, DescriptorOptions};
@@ -399,6 +400,7 @@ impl All<'_> {
 
 /// Makes the calls of a seed.
 fn compare(seed: u64, reached: &mut Reached) {
+    let _alone = PROCESSES_OF_HOST.lock().unwrap_or_else(PoisonError::into_inner);
     let random = &mut Random::new(seed);
     // Most sequences would come to sockets late otherwise.
     let first = [
