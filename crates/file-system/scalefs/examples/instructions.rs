@@ -4,7 +4,7 @@
 //! cargo build --release -p scalefs --example instructions
 //! valgrind --tool=callgrind --branch-sim=yes target/release/examples/instructions stat 640
 //! ```
-//! The difference of runs of 1,280 and of 640 calls is what 640 calls cost, with what surrounds them; `nothing` tells that.
+//! `map-unmap` and `map-store-unmap` are of one anonymous page. The difference of runs of 1,280 and of 640 calls is what 640 calls cost, with what surrounds them; `nothing` tells that.
 //! A third argument is how many descriptors that `exec` closes the process has: `spawn 640 100000`.
 use std::hint::black_box;
 

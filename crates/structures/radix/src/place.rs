@@ -22,22 +22,17 @@ impl Place<'_> {
     pub(crate) fn lies_in(&self, range: &Range<u64>) -> bool {
         range.start <= self.base && self.end() <= range.end
     }
-
-    fn meets(&self, range: &Range<u64>) -> bool {
-        range.start < self.end() && self.base < range.end
-    }
 }
 
 /// The places of a node's slots that meet a range. The caller chooses `'g`: the guard under which it has found the node, the
 /// call of `visit`, or the time in which the node is the caller's own.
 pub(crate) fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iterator<Item = Place<'g>> + use<'g> {
     let bits = node.slot_bits;
-    let range = range.clone();
-    (0..node.slot_count())
-        .map(move |index| {
-            // SAFETY: the node lives for `'g`: whoever walks is pinned meanwhile, and nodes are retired; or nobody else knows it.
-            let slot = unsafe { node.slot(index) };
-            Place { slot, base: base + ((index as u64) << bits), bits }
-        })
-        .filter(move |place| place.meets(&range))
+    let first = range.start.saturating_sub(base) >> bits;
+    let end = range.end.saturating_sub(base).div_ceil(1 << bits).min(node.slot_count() as u64);
+    (first..end).map(move |index| {
+        // SAFETY: the node lives for `'g`: whoever walks is pinned meanwhile, and nodes are retired; or nobody else knows it.
+        let slot = unsafe { node.slot(index as usize) };
+        Place { slot, base: base + (index << bits), bits }
+    })
 }
