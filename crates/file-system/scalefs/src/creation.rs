@@ -19,6 +19,7 @@ use sync::atomic::{AtomicU64, Ordering};
 use crate::budget::Budget;
 use crate::claims::Claims;
 use crate::directory::Directory;
+use crate::hand::Hand;
 use crate::identity::Identity;
 use crate::inode::{Inode, Named};
 use crate::inode_ref::InodeRef;
@@ -110,6 +111,7 @@ impl ScaleFs {
                     locked_pipes: Noted::new(),
                     moving_offset: AtomicU64::new(0),
                     family: AtomicU64::new(0),
+                    hand: Hand::new(),
                 })
             }?,
         })?;

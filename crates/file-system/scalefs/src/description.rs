@@ -223,6 +223,36 @@ impl DescriptionPtr {
         }
     }
 
+    /// A dead core was about to make them one less, or had done so.
+    pub(crate) fn end_closed(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        let node = self.get().opened.node;
+        match self.pipe_end() {
+            Some(end) => node.pipe().end_closed(fs, end, wait),
+            None if node.kind() == Kind::Socket => node.socket().end_closed(fs, core, wait),
+            None => {}
+        }
+    }
+
+    /// One descriptor more leads where this one does, which is not closed meanwhile: it is in the core's hand.
+    pub(crate) fn duplicate(self, fs: &ScaleFs, core: &Core<'_>) {
+        self.get().change_references(fs, core, 1);
+        self.open_end(fs, core);
+        fs.hand(core).take(self.address());
+    }
+
+    /// Closes a descriptor that is in no table any more: the core's hand is empty then.
+    pub(crate) fn release(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        fs.hand(core).close(self.address());
+        self.close_end(fs, core, wait);
+        self.release_reference(fs, core);
+    }
+
+    /// The last part of [`DescriptionPtr::release`].
+    pub(crate) fn release_reference(self, fs: &ScaleFs, core: &Core<'_>) {
+        fs.hand(core).empty();
+        self.get().change_references(fs, core, -1);
+    }
+
     /// The pipe's end that its descriptors are.
     #[inline]
     pub(crate) fn pipe_end(self) -> Option<PipeEnd> {

@@ -88,7 +88,7 @@ impl<'c, H: Host> InProcess<'c, H> {
         let hint = self.fs.number_hint(self.core());
         let node = description.get().opened.node;
         description.open_end(self.fs, self.core());
-        self.process.install(&self.guard, description, number, hint, self.host).inspect_err(|_| {
+        self.process.install(self.fs, &self.guard, description, number, hint, self.host).inspect_err(|_| {
             description.close_end(self.fs, self.core(), self.host);
             self.drop_reference(node);
             // SAFETY: no descriptor leads to the description.
@@ -115,10 +115,10 @@ impl<'c, H: Host> InProcess<'c, H> {
     }
 
     pub(crate) fn close_number(&self, number: u32) -> bool {
-        let Some(closed) = self.process.remove(&self.guard, number.into(), self.host) else {
+        let Some(closed) = self.process.remove(self.fs, &self.guard, number.into(), self.host) else {
             return false;
         };
-        closed.release(self.fs, self.core(), self.host);
+        closed.description.release(self.fs, self.core(), self.host);
         if number / DESCRIPTOR_LIMIT == self.core().index().get() as u32 + 1 {
             self.fs.number_hint(self.core()).set(number % DESCRIPTOR_LIMIT);
         }

@@ -33,10 +33,13 @@ impl Ends {
     /// One less; whether it was the last. Of several that are closed at a time, more than one may be told so.
     pub(crate) fn close(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) -> bool {
         // SAFETY: as above; the count never becomes zero, so it is not reviewed.
-        let left = unsafe {
-            fs.counts().change(core, &self.0, -1);
-            fs.counts().exact(&self.0, wait)
-        };
-        left == NONE
+        unsafe { fs.counts().change(core, &self.0, -1) };
+        self.are_closed(fs, wait)
+    }
+
+    /// Whether none is left.
+    pub(crate) fn are_closed(&self, fs: &ScaleFs, wait: &impl Wait) -> bool {
+        // SAFETY: as above.
+        unsafe { fs.counts().exact(&self.0, wait) == NONE }
     }
 }

@@ -18,6 +18,7 @@ use sync::{OwnWord, Wait};
 use crate::budget::Budget;
 use crate::claims::Claims;
 use crate::directory::Directory;
+use crate::hand::Hand;
 use crate::identity::Identity;
 use crate::inode::stamp_of;
 use crate::inode_ref::InodeRef;
@@ -108,6 +109,8 @@ pub(crate) struct Own {
     pub(crate) moving_offset: AtomicU64,
     /// As above: address of the family that a call works on; or zero.
     pub(crate) family: AtomicU64,
+    /// As above.
+    pub(crate) hand: Hand,
 }
 
 /// What tools call the parts of an instance, and of what each core keeps.
@@ -125,6 +128,7 @@ pub(crate) const OWN: ObjectKind = table_kind!(Own as "core's notes" {
     "locked pipes" = locked_pipes,
     "offset that moves" = moving_offset,
     "family" = family,
+    "hand" = hand,
 });
 
 /// While it lives, the core has noted that a call works on a family.
@@ -190,6 +194,11 @@ impl ScaleFs {
 
     pub(crate) fn locked_pipes<'s>(&'s self, core: &'s Core<'_>) -> &'s Noted {
         &self.own.get(core).locked_pipes
+    }
+
+    #[inline]
+    pub(crate) fn hand<'s>(&'s self, core: &'s Core<'_>) -> &'s Hand {
+        &self.own.get(core).hand
     }
 
     pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {

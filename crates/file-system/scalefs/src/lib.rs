@@ -83,6 +83,7 @@ mod fork;
 #[cfg(feature = "std")]
 mod front;
 mod growth;
+mod hand;
 mod host;
 mod identity;
 mod inode;

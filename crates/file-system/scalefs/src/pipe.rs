@@ -203,6 +203,13 @@ impl Pipe {
         }
     }
 
+    /// A dead core was about to close a descriptor of an end, or had done so.
+    pub(crate) fn end_closed(&self, fs: &ScaleFs, end: PipeEnd, wait: &impl Wait) {
+        if self.ends[end as usize].are_closed(fs, wait) {
+            self.gone[end as usize].store(1, Ordering::Release);
+        }
+    }
+
     #[inline]
     pub(crate) fn is_gone(&self, end: PipeEnd) -> bool {
         self.gone[end as usize].load(Ordering::Acquire) != 0

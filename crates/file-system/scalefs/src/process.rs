@@ -117,18 +117,6 @@ impl Descriptor {
             Mark::Pipe => self.description.pipe_end().is_some(),
         }
     }
-
-    /// One descriptor more leads where this one does, which is not closed meanwhile.
-    fn duplicate(self, fs: &ScaleFs, core: &Core<'_>) {
-        self.description.get().change_references(fs, core, 1);
-        self.description.open_end(fs, core);
-    }
-
-    /// The descriptor is not in a table any more.
-    pub(crate) fn release(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
-        self.description.close_end(fs, core, wait);
-        self.description.get().change_references(fs, core, -1);
-    }
 }
 
 impl ProcessObject {
@@ -174,9 +162,9 @@ impl ProcessObject {
         let guard = fs.epochs().pin(core);
         self.descriptors.for_each(&guard, |range, value| {
             if which(Descriptor::decode(value))
-                && let Some(closed) = self.remove(&guard, range.start, wait)
+                && let Some(closed) = self.remove(fs, &guard, range.start, wait)
             {
-                closed.release(fs, core, wait);
+                closed.description.release(fs, core, wait);
             }
         });
     }
@@ -239,16 +227,35 @@ impl ProcessObject {
         }
     }
 
-    /// Lets a number that the caller has locked lead to another description, or to none; returns to which it led.
-    /// Fails without memory for marks, and then nothing has changed.
+    /// Lets a number that the caller has locked lead to what is in the core's hand, or to none; then that to which it led is in
+    /// the hand, and returned. Fails without memory for marks, and then nothing has changed.
     fn put(
         &self,
+        fs: &ScaleFs,
         guard: &Guard<'_>,
         (number, slot): (u64, &LockedSlot<'_>),
         new: Option<Descriptor>,
         wait: &impl Wait,
     ) -> Result<Option<Descriptor>, OutOfMemory> {
         let old = slot.value().map(Descriptor::decode);
+        let change = || {
+            let given = old.map(|old| old.description.address());
+            fs.hand(guard.core()).exchange(|| slot.change(|| new.map(Descriptor::encode)), given);
+        };
+        self.mark(guard, number, (old, new), change, wait)?;
+        Ok(old)
+    }
+
+    /// Lets `change` change to what a number leads that the caller has locked, and the marks with it. Fails without memory for
+    /// marks, and then nothing has changed.
+    fn mark(
+        &self,
+        guard: &Guard<'_>,
+        number: u64,
+        (old, new): (Option<Descriptor>, Option<Descriptor>),
+        change: impl FnOnce(),
+        wait: &impl Wait,
+    ) -> Result<(), OutOfMemory> {
         let has = |descriptor: Option<Descriptor>, mark| descriptor.is_some_and(|descriptor| descriptor.has(mark));
         let set =
             |mark: Mark, value| self.marks.lock_slot(guard, mark.index(number), wait).map(|slot| slot.change(|| value));
@@ -272,14 +279,14 @@ impl ProcessObject {
                 return Err(OutOfMemory);
             }
         }
-        slot.change(|| new.map(Descriptor::encode));
+        change();
         for mark in Mark::ALL.into_iter().filter(clears) {
             set(mark, None)?;
         }
         if survived && !survives {
             self.set_survives(guard, number, false, wait)?;
         }
-        Ok(old)
+        Ok(())
     }
 
     /// Marks whether a number that the caller has locked may lead to what survives `exec`. It can lack memory only the first
@@ -296,12 +303,12 @@ impl ProcessObject {
         Ok(())
     }
 
-    /// Takes a number out of the table.
-    pub(crate) fn remove(&self, guard: &Guard<'_>, number: u64, wait: &impl Wait) -> Option<Descriptor> {
+    /// Takes a number out of the table, for the caller to release what it led to.
+    pub(crate) fn remove(&self, fs: &ScaleFs, guard: &Guard<'_>, number: u64, wait: &impl Wait) -> Option<Descriptor> {
         // Look without writing first.
         self.descriptors.get(guard, number)?;
         let slot = self.descriptors.lock_slot(guard, number, wait).ok()?;
-        self.put(guard, (number, &slot), None, wait).ok()?
+        self.put(fs, guard, (number, &slot), None, wait).ok()?
     }
 
     /// Locks a free number.
@@ -341,6 +348,7 @@ impl ProcessObject {
     /// Gives a description, with the caller's reference to it, a number. On failure the reference stays the caller's.
     pub(crate) fn install(
         &self,
+        fs: &ScaleFs,
         guard: &Guard<'_>,
         description: DescriptionPtr,
         (choice, on_exec): (NumberChoice, OnExec),
@@ -349,7 +357,7 @@ impl ProcessObject {
     ) -> Result<u32, Errno> {
         let (number, slot) = self.lock_free(guard, choice, hint, wait)?;
         let descriptor = Descriptor { description, on_exec };
-        let put = self.put(guard, (number.into(), &slot), Some(descriptor), wait);
+        let put = self.put(fs, guard, (number.into(), &slot), Some(descriptor), wait);
         put.map(|_| number).map_err(|OutOfMemory| Errno::ENOMEM)
     }
 
@@ -364,7 +372,8 @@ impl ProcessObject {
         wait: &impl Wait,
     ) -> Result<u32, Errno> {
         let held = self.hold(fs, guard, number, wait)?;
-        self.install(guard, held.description, choice, hint, wait).inspect_err(|_| held.release(fs, guard.core(), wait))
+        self.install(fs, guard, held.description, choice, hint, wait)
+            .inspect_err(|_| held.description.release(fs, guard.core(), wait))
     }
 
     /// Lets `target` lead to what `number` leads to; what it led to before is released (POSIX `dup2`).
@@ -392,16 +401,16 @@ impl ProcessObject {
         let passed = Descriptor { on_exec, ..held };
         // Whoever changes nothing writes nothing.
         if to.descriptor(guard, target) == Some(passed) {
-            held.release(fs, guard.core(), wait);
+            held.description.release(fs, guard.core(), wait);
             return Ok(());
         }
         let put = to
             .descriptors
             .lock_slot(guard, target.into(), wait)
-            .and_then(|slot| to.put(guard, (target.into(), &slot), Some(passed), wait));
+            .and_then(|slot| to.put(fs, guard, (target.into(), &slot), Some(passed), wait));
         let released = *put.as_ref().unwrap_or(&Some(held));
         if let Some(released) = released {
-            released.release(fs, guard.core(), wait);
+            released.description.release(fs, guard.core(), wait);
         }
         put.map(drop).map_err(|OutOfMemory| Errno::ENOMEM)
     }
@@ -445,17 +454,17 @@ impl ProcessObject {
         passed.break_value().map_or(Ok(()), Err)
     }
 
-    /// What a number leads to, counted as one descriptor more. A pipe's or socket's is counted under the number's lock: the last
+    /// What a number leads to, counted as one descriptor more, in the core's hand. A pipe's or socket's is counted under the number's lock: the last
     /// descriptor must not be closed between finding and counting.
     fn hold(&self, fs: &ScaleFs, guard: &Guard<'_>, number: u32, wait: &impl Wait) -> Result<Descriptor, Errno> {
         let found = self.descriptor(guard, number).ok_or(Errno::EBADF)?;
         if !found.description.counts_descriptors() {
-            found.duplicate(fs, guard.core());
+            found.description.duplicate(fs, guard.core());
             return Ok(found);
         }
         let slot = self.descriptors.lock_slot(guard, number.into(), wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
         let held = slot.value().map(Descriptor::decode).ok_or(Errno::EBADF)?;
-        held.duplicate(fs, guard.core());
+        held.description.duplicate(fs, guard.core());
         Ok(held)
     }
 
@@ -473,8 +482,10 @@ impl ProcessObject {
         }
         let slot = self.descriptors.lock_slot(guard, number.into(), wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
         let descriptor = slot.value().map(Descriptor::decode).ok_or(Errno::EBADF)?;
-        let put = self.put(guard, (number.into(), &slot), Some(Descriptor { on_exec, ..descriptor }), wait);
-        put.map_err(|OutOfMemory| Errno::ENOMEM)?;
+        let changed = Some(Descriptor { on_exec, ..descriptor });
+        let change = || slot.change(|| changed.map(Descriptor::encode));
+        self.mark(guard, number.into(), (Some(descriptor), changed), change, wait)
+            .map_err(|OutOfMemory| Errno::ENOMEM)?;
         Ok(descriptor.on_exec)
     }
 }

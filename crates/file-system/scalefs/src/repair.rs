@@ -13,6 +13,7 @@ use crate::description::DescriptionPtr;
 use crate::directory::Directory;
 use crate::family::Family;
 use crate::file::Access;
+use crate::hand::Left;
 use crate::inode::Inode;
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
@@ -90,8 +91,23 @@ impl ScaleFs {
                 }
             }
         }
+        self.empty_hand_taken_over(heir, wait);
         own.noted.forget(heir);
         own.locked_pipes.forget(heir);
         self.working_ended(heir);
+    }
+
+    /// Closes what a dead core had in its hand.
+    fn empty_hand_taken_over(&self, heir: &Core<'_>, wait: &impl Wait) {
+        match self.hand(heir).left() {
+            _ if planted("scalefs: what a core has in its hand dies with it") => self.hand(heir).empty(),
+            Left::Nothing => {}
+            Left::Counted(address) => DescriptionPtr::from_address(address).release(self, heir, wait),
+            Left::Closing(address) => {
+                let description = DescriptionPtr::from_address(address);
+                description.end_closed(self, heir, wait);
+                description.release_reference(self, heir);
+            }
+        }
     }
 }

@@ -78,6 +78,13 @@ impl SocketInode {
         }
     }
 
+    /// A dead core was about to close a descriptor, or had done so.
+    pub(crate) fn end_closed(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        if self.descriptors.are_closed(fs, wait) {
+            self.close(fs, core, wait);
+        }
+    }
+
     /// Closes the socket, to which no descriptor leads, if nobody else does.
     fn close(&self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
         let is_first = self.opened.closed.swap(1, Ordering::AcqRel) == 0;

@@ -196,7 +196,7 @@ fn survive_all(act: Act) -> u64 {
     let left = |lost: &Lost| lost.left_bytes;
     assert_eq!(lost.iter().map(left).min(), lost.first().map(left), "memory was freed twice");
     println!("{}: {deaths} deaths, {ends} of which cost the end of a pipe; {pages} pages at most", act.0);
-    assert!(ends * 10 <= deaths && pages <= 3, "{ends} ends of pipes, {pages} pages");
+    assert!(ends * 50 <= deaths && pages <= 3, "{ends} ends of pipes, {pages} pages");
     deaths
 }
 
@@ -211,6 +211,7 @@ fn parents_wait_for_nobody_for_ever_wherever_a_process_dies() {
 fn a_child_that_nobody_runs_is_found() {
     must_be_caught("scalefs: an heir does not say that a child was killed", || survive_all(ACTS[0]));
     must_be_caught("scalefs: an heir closes nothing", || survive_all(ACTS[0]));
+    must_be_caught("scalefs: what a core has in its hand dies with it", || survive_all(ACTS[1]));
     must_be_caught("scalefs: an heir ends a process from the beginning", || survive_all(ACTS[2]));
 }
 

@@ -363,8 +363,8 @@ fn a_killed_child_is_waited_for(rounds: u64) {
         data::close(&call(), reads).unwrap();
         maintain_all(fs, [&heir, &core]);
     }
-    // A death between two stores costs the end of a pipe that it was passing (see `family_deaths.rs`).
-    assert!(lost * 4 <= rounds, "{lost} pipes have a writer");
+    // A death between two stores costs the end of a pipe that it was passing (see `family_deaths.rs`): 2 of 600 measured.
+    assert!(lost * 5 <= rounds, "{lost} pipes have a writer");
     process.exit(fs, &core, &Spin);
 }
 
