@@ -27,7 +27,13 @@ RUST_SEED = ["env", f"PROPTEST_RNG_SEED={SEED}"]
 SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'target' / 'shuttle'}"]
 """For threads of which a scheduler lets one run at a time (crates/structures/sync); all is built apart."""
 SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
-HISTORIES = ["test", "--quiet", "--profile=schedules", *(f"--package={crate}" for crate in SCHEDULED_CRATES)]
+HISTORIES = [
+    "test",
+    "--quiet",
+    "--no-fail-fast",
+    "--profile=schedules",
+    *(f"--package={crate}" for crate in SCHEDULED_CRATES),
+]
 SCHEDULED_TESTS = [
     *("histories", "adya", "data_histories", "mapped_histories", "window"),
     *("claims", "deaths", "family_deaths", "spawn_host"),
@@ -113,7 +119,7 @@ def lanes(cargo: str) -> tuple[list[Suite], list[Suite]]:
     """
     pytest = [PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED]
     built = [
-        Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", *RUST, *PRINTING]),
+        Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", "--no-fail-fast", *RUST, *PRINTING]),
         Suite("histories", [*SCHEDULED, cargo, *HISTORIES, *RUST[1:], *PRINTING]),
         *(Suite(name, [*pytest, path]) for name, path in BUILDING.items()),
     ]
