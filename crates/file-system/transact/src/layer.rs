@@ -8,7 +8,8 @@ use crate::descriptors::Descriptors;
 use crate::file::OwnData;
 use crate::name::Name;
 use crate::pipe::OwnPipe;
-use crate::table::Table;
+use crate::question::Question;
+use crate::table::{Key, Table};
 
 /// Cookies of names that the base does not have are this or larger.
 pub(crate) const OWN_COOKIES: u64 = (1 << 63) - (1 << 24);
@@ -24,6 +25,12 @@ pub(crate) struct Layer {
     cookies: u64,
     /// Some directory has come to another parent.
     pub(crate) has_moves: bool,
+}
+
+impl Key for (InodeNumber, Name) {
+    fn mixed(&self) -> u64 {
+        Question::mixed_of_name(self.0, &self.1)
+    }
 }
 
 /// What has become of a name.
@@ -80,7 +87,8 @@ impl OwnObject {
 
 impl Layer {
     pub(crate) fn name(&self, directory: InodeNumber, name: &Name) -> Option<OwnName> {
-        if self.names.is_empty() { None } else { self.names.get(&(directory, name.clone())).copied() }
+        let mut like = self.names.like(Question::mixed_of_name(directory, name));
+        like.find(|(key, _)| key.0 == directory && key.1 == *name).map(|(_, own)| *own)
     }
 
     /// The names of a directory that have changed, the last one first.
@@ -149,6 +157,16 @@ impl Layer {
                 *modified = None;
             }
         }
+    }
+
+    /// Forgets everything; its memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.names.clear();
+        self.objects.clear();
+        if !self.descriptors.is_empty() {
+            self.descriptors = Descriptors::default();
+        }
+        (self.working_directory, self.cookies, self.has_moves) = (None, 0, false);
     }
 
     /// Goes back to a savepoint.

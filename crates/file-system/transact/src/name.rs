@@ -1,8 +1,10 @@
 //! Names that a transaction keeps, with their hashes: short ones without memory of their own.
 
 use alloc::boxed::Box;
-use core::hash::{Hash, Hasher};
+use core::hash::{BuildHasher, Hash, Hasher};
 use core::ops::Deref;
+
+use foldhash::fast::FixedState;
 
 /// So long a name is kept in place.
 const SHORT: usize = 22;
@@ -24,12 +26,17 @@ enum Text {
 
 impl Hash for Name {
     fn hash<S: Hasher>(&self, state: &mut S) {
-        // Where the base has none, it is zero for all.
-        if self.hash == 0 { self.text.hash(state) } else { state.write_u64(self.hash) }
+        state.write_u64(self.mixed());
     }
 }
 
 impl Name {
+    /// Its hash; where the base has none, one of the text.
+    #[inline]
+    pub(crate) fn mixed(&self) -> u64 {
+        if self.hash == 0 { FixedState::default().hash_one(&self.text) } else { self.hash }
+    }
+
     #[inline]
     pub(crate) fn new(name: &[u8], hash: u64) -> Name {
         if name.len() > SHORT {

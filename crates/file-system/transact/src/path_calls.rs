@@ -2,6 +2,7 @@
 //! that it has started, members that have joined it. One at a time makes one.
 
 use core::borrow::Borrow;
+use core::cell::Cell;
 use core::fmt;
 use std::ffi::OsStr;
 use std::io;
@@ -23,13 +24,17 @@ use crate::base::WithData;
 use crate::call::{Call, Node};
 use crate::hooks::Refused;
 use crate::loss::Loss;
-use crate::transaction::{Fault, Savepoint, Sharing, Transaction};
+use crate::transaction::{Fault, Savepoint, Sharing, Spare, Transaction};
 
 /// A call of a transaction of the front door.
 type InTransaction<'t, 'c> = Call<'t, WithData<InProcess<'c, Outside>>>;
 
 /// So many bytes of a file are read at a time.
 const READ_BYTES: usize = 16 << 10;
+std::thread_local! {
+    /// The memory of the last transaction that has ended in this thread.
+    static SPARE: Cell<Spare<OpenNode>> = Cell::default();
+}
 const AT: Start<Node<'static>> = Start::WorkingDirectory;
 
 /// The calls of a transaction that is running, for several threads, too: one at a time makes one. Paths begin at the root.
@@ -77,9 +82,10 @@ impl<F> PathCalls<F> {
 impl<F: Borrow<FileSystem>> PathCalls<F> {
     /// Begins the next attempt of a transaction.
     pub(crate) fn begin(files: F, attempts: &mut Attempts<impl FnMut(Claimed)>) -> io::Result<PathCalls<F>> {
+        let spare = Cell::new(SPARE.try_with(Cell::take).unwrap_or_default());
         let begun = files.borrow().act(|base| {
             let base = WithData(base);
-            let mut begun = Transaction::begin(&base, Sharing::Shared).map_err(Errno::from)?;
+            let mut begun = Transaction::begin_in(spare.take(), &base, Sharing::Shared).map_err(Errno::from)?;
             attempts.begin(&base, &mut begun, |first| first);
             Ok(begun)
         })?;
@@ -97,15 +103,17 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
         let mut open = self.lock();
         self.files.borrow().act(|base| {
             let base = WithData(base);
-            let ended = match open.take() {
+            let (end, lost_by, spare) = match open.take() {
                 Some(transaction) if commits => transaction.commit_with(&base, prepare),
                 Some(transaction) => transaction.abort_with(&base),
                 // Space is only looked for again where the first try has taken it.
-                None => (Err(Fault::NoSpace), Loss::Unknown),
+                None => (Err(Fault::NoSpace), Loss::Unknown, Spare::default()),
             };
-            match ended.0 {
+            // A thread that ends has no place for it.
+            let _ = SPARE.try_with(|place| place.set(spare));
+            match end {
                 Ok(()) => Ok(End::Done),
-                Err(Fault::Stale) => Ok(End::Stale(ended.1)),
+                Err(Fault::Stale) => Ok(End::Stale(lost_by)),
                 Err(fault) => Err(fault.into()),
             }
         })

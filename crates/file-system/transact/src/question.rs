@@ -5,7 +5,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::hash::{Hash, Hasher};
 
 use posix_calls::{
     AccessMode, Answer, Credentials, Errno, Existence, Fields, InodeNumber, Kind, Need, ObjectOperations,
@@ -13,7 +12,7 @@ use posix_calls::{
 };
 
 use crate::name::Name;
-use crate::table::Table;
+use crate::table::{Key, Table};
 
 /// Where listings of all names start.
 pub(crate) const FIRST_COOKIE: u64 = 2;
@@ -25,14 +24,31 @@ pub(crate) struct Question {
     pub(crate) about: About,
 }
 
-impl Hash for Question {
-    /// All questions about one name have one hash.
-    fn hash<S: Hasher>(&self, state: &mut S) {
-        self.subject.hash(state);
-        match self.about.name() {
-            Some(name) => name.hash(state),
-            None => self.about.hash(state),
-        }
+impl Key for Question {
+    /// All questions about one name have one number.
+    fn mixed(&self) -> u64 {
+        let about = match &self.about {
+            About::LeadsTo(name) | About::Existence(name) | About::Exists(name) => {
+                return Question::mixed_of_name(self.subject, name);
+            }
+            About::Next(cookie) => *cookie,
+            About::HasBeside(names) => names.len() as u64,
+            About::Permissions(changes, _) => changes.len() as u64,
+            About::IsUnder(other) => other.0,
+            About::Data(about) => about.mixed(),
+            // Few about one object.
+            About::Parent | About::IsRemoved | About::WorkingDirectory | About::LinkCount => 0,
+            About::SizeBytes | About::AccessedNs | About::ChangedNs => 1,
+        };
+        self.subject.0 ^ about.rotate_left(32)
+    }
+}
+
+impl Question {
+    /// The number of all questions about a name.
+    #[inline]
+    pub(crate) fn mixed_of_name(directory: InodeNumber, name: &Name) -> u64 {
+        directory.0 ^ name.mixed()
     }
 }
 
@@ -101,6 +117,20 @@ pub enum AboutData {
     PipeRoom(usize),
     /// Whether the last descriptor of the other end of a pipe was closed.
     PipeIsAlone(PipeEnd),
+}
+
+impl AboutData {
+    fn mixed(&self) -> u64 {
+        match *self {
+            AboutData::Bytes(offset, _) | AboutData::EndsAt(offset) | AboutData::IsShorterThan(offset) => offset,
+            AboutData::Descriptor(number)
+            | AboutData::MayServe(number, _)
+            | AboutData::Offset(number)
+            | AboutData::Status(number) => number.into(),
+            AboutData::PipeBytes(length) | AboutData::PipeRoom(length) => length as u64,
+            AboutData::PipeIsAlone(_) => 0,
+        }
+    }
 }
 
 /// An open file description of the base.

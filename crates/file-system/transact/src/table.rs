@@ -1,56 +1,77 @@
-//! Maps that a transaction keeps: rows in the order in which they came, and an index once they are many.
+//! Maps that a transaction keeps: rows in the order in which they came, found by chains of those whose keys are alike.
 //!
-//! Most transactions know a handful of things. To look through a row of them costs less than any index, and a row that is
-//! emptied keeps its memory for the next transaction. With more, a hash of the key finds its row.
+//! A table that is emptied keeps its memory for the next transaction, unless it was a large one.
 
 use alloc::vec::Vec;
-use core::hash::{BuildHasher, Hash};
 use core::ops::Index;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use posix_calls::InodeNumber;
 
-/// Up to so many rows are looked through.
-const ROW: usize = 16;
-/// For so many there is room at once,
-const FIRST: usize = 8;
-/// if they take no more than this: allocators keep blocks of up to about a thousand bytes at hand for the next one who asks.
-const AT_HAND_BYTES: usize = 1024;
+/// So many chains there are at first, and twice as many whenever there is a row for each.
+const CHAINS: usize = 32;
+/// Memory for more rows than this is given back when the table is emptied.
+const KEPT_ROWS: usize = 256;
+/// The end of a chain.
+const END: u32 = u32::MAX;
+/// 2^64 by the golden ratio: the upper bits of a product by it depend on all bits.
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What rows are found by.
+pub trait Key: Eq {
+    /// A number that equal keys have in common, and others seldom. It need not be spread, and withstands nobody who chooses
+    /// keys: names that others choose bring the base's hash.
+    fn mixed(&self) -> u64;
+}
+
+impl Key for InodeNumber {
+    fn mixed(&self) -> u64 {
+        self.0
+    }
+}
 
 /// Rows by key, in the order in which they came. None goes.
 #[derive(Clone, Debug)]
 pub struct Table<K, V> {
     rows: Vec<(K, V)>,
-    /// Of all rows, or of none.
-    index: HashTable<u32>,
-    /// Chosen by the address of the table's first index, so that nobody prepares keys that meet.
-    seed: u64,
+    /// Of each row, the one before it in its chain.
+    before: Vec<u32>,
+    /// The last row of each chain.
+    last: Vec<u32>,
 }
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Table<K, V> {
-        Table { rows: Vec::new(), index: HashTable::new(), seed: 0 }
+        Table { rows: Vec::new(), before: Vec::new(), last: Vec::new() }
     }
 }
 
-impl<K: Eq + Hash, V> Table<K, V> {
-    fn hash_of(&self, key: &K) -> u64 {
-        FixedState::with_seed(self.seed).hash_one(key)
+impl<K, V> Table<K, V> {
+    fn chain_of(&self, mixed: u64) -> usize {
+        (mixed.wrapping_mul(SPREAD) >> (u64::BITS - self.last.len().trailing_zeros())) as usize
     }
 
+    /// The places of all rows whose keys have this number, and perhaps of others.
+    #[inline]
+    fn places(&self, mixed: u64) -> impl Iterator<Item = usize> {
+        let mut next = if self.last.is_empty() { END } else { self.last[self.chain_of(mixed)] };
+        core::iter::from_fn(move || {
+            let place = (next != END).then_some(next as usize)?;
+            next = self.before[place];
+            Some(place)
+        })
+    }
+
+    /// All rows whose keys have this number ([`Key::mixed`]), and perhaps others.
+    pub(crate) fn like(&self, mixed: u64) -> impl Iterator<Item = &(K, V)> {
+        self.places(mixed).map(|place| &self.rows[place])
+    }
+}
+
+impl<K: Key, V> Table<K, V> {
     /// Where a key's row is.
     #[inline]
     pub(crate) fn place(&self, key: &K) -> Option<usize> {
-        if self.index.is_empty() {
-            return self.rows.iter().position(|(known, _)| known == key);
-        }
-        let found = self.index.find(self.hash_of(key), |row| self.rows[*row as usize].0 == *key);
-        found.map(|row| *row as usize)
-    }
-
-    /// Of a table that is indexed: all rows whose key has the hash of this one, and perhaps others.
-    pub(crate) fn of_hash(&self, key: &K) -> impl Iterator<Item = &(K, V)> {
-        self.index.iter_hash(self.hash_of(key)).map(|row| &self.rows[*row as usize])
+        self.places(key.mixed()).find(|place| self.rows[*place].0 == *key)
     }
 
     #[inline]
@@ -70,27 +91,31 @@ impl<K: Eq + Hash, V> Table<K, V> {
     /// Adds a row whose key has none.
     pub(crate) fn push(&mut self, key: K, value: V) -> &mut V {
         let row = self.rows.len();
-        if row == 0 {
-            // What most transactions know.
-            self.rows.reserve_exact(FIRST.min(AT_HAND_BYTES / size_of::<(K, V)>()).max(1));
+        if row == self.last.len() {
+            self.grow();
         }
+        self.chain(row, &key);
         self.rows.push((key, value));
-        if !self.index.is_empty() {
-            self.index_rows(row);
-        } else if row >= ROW {
-            self.seed = self.rows.as_ptr().addr() as u64;
-            self.index_rows(0);
-        }
         &mut self.rows[row].1
     }
 
-    fn index_rows(&mut self, from: usize) {
-        let (rows, seed) = (&self.rows, self.seed);
-        let hash_of = |row: &u32| FixedState::with_seed(seed).hash_one(&rows[*row as usize].0);
-        for row in from..rows.len() {
-            let row = u32::try_from(row).expect("memory holds fewer rows");
-            self.index.insert_unique(hash_of(&row), row, hash_of);
-        }
+    fn chain(&mut self, row: usize, key: &K) {
+        let chain = self.chain_of(key.mixed());
+        let row = u32::try_from(row).expect("memory holds fewer rows");
+        self.before.push(core::mem::replace(&mut self.last[chain], row));
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let chains = (2 * self.last.len()).max(CHAINS);
+        self.last.clear();
+        self.last.resize(chains, END);
+        self.before.clear();
+        self.before.reserve_exact(chains);
+        let rows = core::mem::take(&mut self.rows);
+        rows.iter().enumerate().for_each(|(row, (key, _))| self.chain(row, key));
+        self.rows = rows;
+        self.rows.reserve_exact(chains - self.rows.len());
     }
 
     /// The value of a key, made if it has none.
@@ -110,15 +135,6 @@ impl<K, V> Table<K, V> {
         self.rows.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Whether rows are few: then who wants several of them looks at each once.
-    pub(crate) fn is_looked_through(&self) -> bool {
-        self.index.is_empty()
-    }
-
     /// All rows, in the order in which they came.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &(K, V)> {
         self.rows.iter()
@@ -129,14 +145,25 @@ impl<K, V> Table<K, V> {
         &self.rows[place]
     }
 
-    /// Takes all rows out; their memory stays.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (K, V)> {
-        self.index.clear();
-        self.rows.drain(..)
+    /// Takes all rows out; their memory stays, unless there were many.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(K, V)) {
+        self.rows.drain(..).for_each(|(key, value)| each(key, value));
+        self.clear();
+    }
+
+    /// As [`Table::drain`], row by row where they are.
+    pub(crate) fn clear(&mut self) {
+        if self.last.len() > KEPT_ROWS {
+            *self = Table::default();
+        } else if !self.before.is_empty() {
+            self.rows.clear();
+            self.before.clear();
+            self.last.fill(END);
+        }
     }
 }
 
-impl<K: Eq + Hash, V> Index<&K> for Table<K, V> {
+impl<K: Key, V> Index<&K> for Table<K, V> {
     type Output = V;
 
     fn index(&self, key: &K) -> &V {
@@ -146,7 +173,16 @@ impl<K: Eq + Hash, V> Index<&K> for Table<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use alloc::vec::Vec;
+
+    use super::{KEPT_ROWS, Key, Table};
+
+    impl Key for u64 {
+        /// Many meet.
+        fn mixed(&self) -> u64 {
+            *self / 3
+        }
+    }
 
     #[test]
     fn rows_are_found_however_many() {
@@ -157,9 +193,20 @@ mod tests {
             assert!((0..=key).all(|known| table.get(&known) == Some(&(known + 1))));
         }
         let copy = table.clone();
-        assert_eq!(table.drain().count(), 100);
-        assert!(table.is_empty() && !table.contains(&1));
+        let mut drained = Vec::new();
+        table.drain(|key, _| drained.push(key));
+        assert_eq!(drained, Vec::from_iter(0..100));
+        assert!(table.len() == 0 && !table.contains(&1) && table.rows.capacity() >= 100);
         *table.entry(7) = 3;
         assert_eq!((table[&7], copy[&7], copy.len()), (3, 8, 100));
+    }
+
+    #[test]
+    fn memory_for_many_rows_is_given_back() {
+        let mut table = Table::default();
+        (0..=KEPT_ROWS as u64).for_each(|key| assert_eq!(*table.push(key, key), key));
+        table.clear();
+        assert_eq!((table.rows.capacity(), table.place(&0)), (0, None));
+        assert_eq!((*table.push(0, 5), table.place(&0)), (5, Some(0)));
     }
 }

@@ -1,5 +1,6 @@
 //! A transaction between its calls: what it knows, what it has changed, and its end.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell, RefMut};
@@ -78,7 +79,17 @@ pub(crate) fn from_base<F>(Failed(fault): Failed<F>) -> Failed<Fault<F>> {
 #[derive(Debug)]
 #[must_use = "a transaction ends with a commit or an abort"]
 pub struct Transaction<H> {
-    state: RefCell<State<H>>,
+    state: Box<RefCell<State<H>>>,
+}
+
+/// The memory of a transaction that has ended, for the next one.
+#[derive(Debug)]
+pub(crate) struct Spare<H>(Option<Box<RefCell<State<H>>>>);
+
+impl<H> Default for Spare<H> {
+    fn default() -> Spare<H> {
+        Spare(None)
+    }
 }
 
 #[derive(Debug)]
@@ -157,40 +168,31 @@ impl<H> Transaction<H> {
         base: &P,
         sharing: Sharing,
     ) -> Answer<Transaction<H>, P::Objects> {
-        let base = base.objects();
-        let mut objects = Objects::default();
-        let (root, met) = meet(base, &objects, base.root())?;
-        keep(&mut objects, met);
-        let (working_directory, met) = match meet(base, &objects, base.working_directory()) {
-            Ok(met) => met,
+        Transaction::begin_in(Spare::default(), base, sharing)
+    }
+
+    /// As [`Transaction::begin`], in the memory of one that has ended.
+    pub(crate) fn begin_in<P: Base<Objects: NameChanges<Handle = H>>>(
+        Spare(spare): Spare<H>,
+        base: &P,
+        sharing: Sharing,
+    ) -> Answer<Transaction<H>, P::Objects> {
+        let mut transaction = Transaction { state: spare.unwrap_or_default() };
+        match transaction.state.get_mut().begin(base.objects(), sharing) {
+            Ok(()) => Ok(transaction),
             Err(failed) => {
-                release(base, objects);
-                return Err(failed);
+                transaction.leave(base.objects());
+                Err(failed)
             }
-        };
-        keep(&mut objects, met);
-        let (layer, log) = (Layer::default(), Table::default());
-        let precedence = Precedence(base.now_ns());
-        let state = State {
-            precedence,
-            sharing,
-            objects,
-            layer,
-            root,
-            moment_ns: None,
-            working_directory,
-            log,
-            unchecked: 2 * FEW,
-            checked: 0,
-            calls: 0,
-            is_stale: false,
-            lost_by: Cell::new(Loss::Unknown),
-            has_claim: false,
-            reserved_for: BTreeSet::new(),
-            reserved: Vec::new(),
-            undone: BTreeSet::new(),
-        };
-        Ok(Transaction { state: RefCell::new(state) })
+        }
+    }
+
+    /// Gives up all that it has kept; its memory stays.
+    fn leave<B: NameChanges<Handle = H>>(mut self, base: &B) -> Spare<H> {
+        let state = self.state.get_mut();
+        state.objects.drain(|_, Object { handle, .. }| base.release(handle));
+        state.forget();
+        Spare(Some(self.state))
     }
 
     /// Lets it commit before others that do so at the same time, if the number is smaller than theirs. By default it is the time
@@ -235,11 +237,11 @@ impl<H> Transaction<H> {
     /// As [`Transaction::commit`], together with participants: `prepare` prepares them once all changes are prepared. Tells
     /// what it has lost by, too.
     pub(crate) fn commit_with<P: Base<Objects: NameChanges<Handle = H>>>(
-        self,
+        mut self,
         base: &P,
         prepare: &mut dyn FnMut() -> Result<(), Refused>,
-    ) -> (End<P::Objects>, Loss) {
-        let state = self.state.into_inner();
+    ) -> (End<P::Objects>, Loss, Spare<H>) {
+        let state = &*self.state.get_mut();
         state.heed_claims(base.objects());
         let (outcome, locks) = match state.lock(base) {
             Ok(locks) => (state.commit(base, prepare), locks),
@@ -247,8 +249,7 @@ impl<H> Transaction<H> {
         };
         base.end_data(&state.layer.descriptors, locks, outcome.is_ok());
         state.give_pages_back(base);
-        release(base.objects(), state.objects);
-        (outcome, state.lost_by.get())
+        (outcome, state.lost_by.get(), self.leave(base.objects()))
     }
 
     /// Ends the transaction; nothing has happened.
@@ -260,14 +261,16 @@ impl<H> Transaction<H> {
     }
 
     /// As [`Transaction::abort`], and tells what it has lost by.
-    pub(crate) fn abort_with<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> (End<P::Objects>, Loss) {
-        let state = self.state.into_inner();
+    pub(crate) fn abort_with<P: Base<Objects: NameChanges<Handle = H>>>(
+        mut self,
+        base: &P,
+    ) -> (End<P::Objects>, Loss, Spare<H>) {
+        let state = &*self.state.get_mut();
         let outcome =
             if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base, Names::All).map(|_| ()) };
         base.end_data(&state.layer.descriptors, Default::default(), false);
         state.give_pages_back(base);
-        release(base.objects(), state.objects);
-        (outcome, state.lost_by.get())
+        (outcome, state.lost_by.get(), self.leave(base.objects()))
     }
 
     /// Whether all that was seen is still so.
@@ -301,7 +304,55 @@ impl<H> Transaction<H> {
     }
 }
 
+impl<H> Default for State<H> {
+    /// Nothing that has begun.
+    fn default() -> State<H> {
+        State {
+            sharing: Sharing::Alone,
+            objects: Objects::default(),
+            layer: Layer::default(),
+            root: InodeNumber(0),
+            precedence: Precedence(0),
+            moment_ns: None,
+            working_directory: InodeNumber(0),
+            log: Table::default(),
+            checked: 0,
+            unchecked: 2 * FEW,
+            calls: 0,
+            is_stale: false,
+            lost_by: Cell::new(Loss::Unknown),
+            has_claim: false,
+            reserved_for: BTreeSet::new(),
+            reserved: Vec::new(),
+            undone: BTreeSet::new(),
+        }
+    }
+}
+
 impl<H> State<H> {
+    /// Begins, where nothing has begun.
+    fn begin<B: NameChanges<Handle = H>>(&mut self, base: &B, sharing: Sharing) -> Answer<(), B> {
+        let (root, met) = meet(base, &self.objects, base.root())?;
+        keep(&mut self.objects, met);
+        let (working_directory, met) = meet(base, &self.objects, base.working_directory())?;
+        keep(&mut self.objects, met);
+        (self.root, self.working_directory) = (root, working_directory);
+        (self.precedence, self.sharing) = (Precedence(base.now_ns()), sharing);
+        Ok(())
+    }
+
+    /// Is as before it began, but for its memory. What it had kept of the base was given up.
+    fn forget(&mut self) {
+        self.layer.clear();
+        self.log.clear();
+        (self.moment_ns, self.checked, self.unchecked, self.calls) = (None, 0, 2 * FEW, 0);
+        (self.is_stale, self.has_claim) = (false, false);
+        self.lost_by.set(Loss::Unknown);
+        self.reserved.clear();
+        self.reserved_for.clear();
+        self.undone.clear();
+    }
+
     pub(crate) fn kind(&self, number: InodeNumber) -> Kind {
         self.objects[&number].kind
     }
@@ -378,12 +429,8 @@ impl<H> State<H> {
             _ => {}
         };
         let of_name = |question: &Question| question.subject == directory && question.about.name() == Some(name);
-        if self.log.is_looked_through() {
-            self.log.iter().filter(|(question, _)| of_name(question)).for_each(|(_, kept)| note(&kept.reply));
-        } else {
-            let like = Question { subject: directory, about: About::LeadsTo(name.clone()) };
-            self.log.of_hash(&like).filter(|(question, _)| of_name(question)).for_each(|(_, kept)| note(&kept.reply));
-        }
+        let like = self.log.like(Question::mixed_of_name(directory, name));
+        like.filter(|(question, _)| of_name(question)).for_each(|(_, kept)| note(&kept.reply));
         told
     }
 
@@ -556,11 +603,5 @@ impl<H> State<H> {
 pub(crate) fn keep<H>(objects: &mut Objects<H>, met: Met<H>) {
     if let Some((number, object)) = met {
         objects.push(number, object);
-    }
-}
-
-fn release<B: NameChanges>(base: &B, mut objects: Objects<B::Handle>) {
-    for (_, Object { handle, .. }) in objects.drain() {
-        base.release(handle);
     }
 }

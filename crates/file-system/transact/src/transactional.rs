@@ -9,16 +9,18 @@ use crate::attempts::{Attempts, Claims};
 use crate::base::{Base, HandleIn};
 use crate::call::Call;
 use crate::hooks::{Hooks, Participant};
-use crate::transaction::{Fault, Sharing, Transaction};
+use crate::transaction::{Fault, Sharing, Spare, Transaction};
 
 /// So often a closure runs at most, unless told otherwise.
 const ATTEMPTS: u32 = 100;
 /// So often a transaction that waits looks whether something has changed, unless told otherwise.
 const SPINS: u32 = 100_000;
 
-/// A process of a file system, as transactions want it: how one of its calls begins.
-pub struct Transactional<F> {
+/// A process of a file system, as transactions want it: how one of its calls begins. Its handles are `H`.
+pub struct Transactional<F, H> {
     begin: F,
+    /// Of the last one that has ended.
+    spare: Cell<Spare<H>>,
     sharing: Sharing,
     attempts: u32,
     priority: u8,
@@ -42,7 +44,7 @@ fn spin(round: u32) -> bool {
     round < SPINS
 }
 
-impl<F> fmt::Debug for Transactional<F> {
+impl<F, H> fmt::Debug for Transactional<F, H> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Transactional").field("sharing", &self.sharing).finish_non_exhaustive()
     }
@@ -55,29 +57,30 @@ impl<B: Base, F: Fn() -> B> fmt::Debug for Running<'_, B, F> {
     }
 }
 
-impl<B: Base, F: Fn() -> B> Transactional<F> {
+impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
     /// Transactions of the process whose calls `begin` begins.
-    pub fn new(sharing: Sharing, begin: F) -> Transactional<F> {
-        Transactional { begin, sharing, attempts: ATTEMPTS, priority: 0, claims: Claims::default(), waits: spin }
+    pub fn new(sharing: Sharing, begin: F) -> Self {
+        let spare = Cell::default();
+        Transactional { begin, spare, sharing, attempts: ATTEMPTS, priority: 0, claims: Claims::default(), waits: spin }
     }
 
     /// Lets transactions commit before those of lower priority that do so at the same time. Of equal ones the oldest is first;
     /// its age counts from the first attempt.
     #[must_use]
-    pub fn priority(self, priority: u8) -> Transactional<F> {
+    pub fn priority(self, priority: u8) -> Self {
         Transactional { priority, ..self }
     }
 
     /// Says when transactions claim what they lose by.
     #[must_use]
-    pub fn claims(self, claims: Claims) -> Transactional<F> {
+    pub fn claims(self, claims: Claims) -> Self {
         Transactional { claims, ..self }
     }
 
     /// Lets [`Running::retry`] wait by this, between looks whether something has changed. It gets how often it was called, and
     /// ends the wait by returning false.
     #[must_use]
-    pub fn waits(self, waits: fn(u32) -> bool) -> Transactional<F> {
+    pub fn waits(self, waits: fn(u32) -> bool) -> Self {
         Transactional { waits, ..self }
     }
 
@@ -98,7 +101,7 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
 
     /// Lets closures run so often at most, and at least once.
     #[must_use]
-    pub fn attempts(self, attempts: u32) -> Transactional<F> {
+    pub fn attempts(self, attempts: u32) -> Self {
         Transactional { attempts, ..self }
     }
 
@@ -117,7 +120,7 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
         for _ in 0..self.attempts.max(1) {
             let base = (self.begin)();
             let by_age = |first: Precedence| Precedence(u64::from(u8::MAX - self.priority) << 56 | first.0 >> 8);
-            let mut transaction = Transaction::begin(&base, self.sharing).map_err(Errno::from)?;
+            let mut transaction = Transaction::begin_in(self.spare.take(), &base, self.sharing).map_err(Errno::from)?;
             attempts.begin(&base, &mut transaction, by_age);
             drop(base);
             let mut running = Running {
@@ -135,11 +138,12 @@ impl<B: Base, F: Fn() -> B> Transactional<F> {
                 continue;
             }
             let base = (self.begin)();
-            let (end, lost_by) = match outcome {
+            let (end, lost_by, spare) = match outcome {
                 Ok(_) => transaction.commit_with(&base, &mut || running.hooks.prepare()),
                 Err(_) => transaction.abort_with(&base),
             };
             drop(base);
+            self.spare.set(spare);
             mem::take(&mut running.hooks).run(outcome.is_ok() && end.is_ok());
             match end {
                 Ok(()) => return outcome,

@@ -5,7 +5,8 @@ use posix_calls::attributes::{self};
 use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{
-    DataChanges, DataOperations, Errno, Fields, Follow, NumberChoice, OnExec, OpenFlags, Start, StatusFlags,
+    DataChanges, DataOperations, Errno, Fields, Follow, NumberChoice, ObjectOperations, OnExec, OpenFlags, Start,
+    StatusFlags,
 };
 use proptest::prelude::*;
 use transact::{Transactional, WithData};
@@ -151,7 +152,7 @@ pub fn groups() -> impl Strategy<Value = Vec<Group>> {
 
 /// Makes a group in a transaction, and alone by `outside` what is to happen; returns what each gave.
 pub fn make_both<D: DataChanges, F: Fn() -> WithData<D>>(
-    transactional: &Transactional<F>,
+    transactional: &Transactional<F, <D::Objects as ObjectOperations>::Handle>,
     (calls, happens, undone): &Group,
     outside: impl Fn(&Call) -> Result<String, Errno>,
 ) -> [Result<Vec<Result<String, Errno>>, Errno>; 2] {
