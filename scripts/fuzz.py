@@ -2,8 +2,8 @@
 
 The calls are drawn from bytes (crate `call-language`). The fuzzer changes the bytes, keeps those that reach new code of
 either implementation, and ends at the first difference, which is shrunk and told (`fuzz/calls.rs`). It starts from the
-inputs in `fuzz/seeds` and from those that it found before, which grow in `target/fuzz/corpus`. Before that it has to
-find a planted fault, from nothing.
+inputs in `fuzz/seeds` and from those that it found before, which grow in `target/fuzz/corpus`, in a folder
+of each version of the calls. Before that it has to find a planted fault, from nothing.
 
 The compiler that builds the project builds this too, with the instructions of `FLAGS` in all crates; libFuzzer itself
 comes as source (crate `libfuzzer-sys`), for which a C++ compiler is needed, and the network once.
@@ -11,6 +11,7 @@ comes as source (crate `libfuzzer-sys`), for which a C++ compiler is needed, and
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -27,7 +28,12 @@ TARGET = "x86_64-unknown-linux-gnu"
 MANIFEST = ROOT / "fuzz" / "Cargo.toml"
 FOLDER = ROOT / "target" / "fuzz"
 SEEDS = ROOT / "fuzz" / "seeds" / "calls"
-CORPUS = FOLDER / "corpus" / "calls"
+KEPT = FOLDER / "corpus"
+LANGUAGE = (
+    *sorted((ROOT / "crates" / "file-system" / "call-language" / "src").glob("*.rs")),
+    ROOT / "crates" / "file-system" / "scalefs" / "tests" / "tmpfs" / "systems" / "comparison.rs",
+)
+"""The sources that say which calls bytes stand for."""
 FLAGS = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -128,11 +134,30 @@ def find_planted_fault(program: Path) -> Outcome:
     return outcome
 
 
+def language() -> str:
+    """The version of the calls: bytes stand for the same ones as long as it is the same."""
+    digest = hashlib.sha256()
+    for file in LANGUAGE:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:8]
+
+
+def kept_inputs(version: str) -> list[Path]:
+    """The folder of inputs of this version, which grows; behind it those that other versions left. Says so of these:
+    to this version they are other sequences, to start from like any bytes."""
+    own = KEPT / f"calls-{version}"
+    own.mkdir(parents=True, exist_ok=True)
+    others = sorted(folder for folder in KEPT.glob("calls*") if folder != own)
+    if count := sum(1 for folder in others for _ in folder.iterdir()):
+        say("kept inputs", f"{count} of other versions of the calls: they stand for other calls now ({KEPT})")
+    return [own, *others]
+
+
 def search(program: Path, seconds: int) -> Outcome:
     """Looks for differences from the seeds and from what earlier runs reached."""
-    CORPUS.mkdir(parents=True, exist_ok=True)
-    limits = [f"-max_total_time={seconds}", f"-artifact_prefix={FOLDER}/found-"]
-    return fuzz(program, [*limits, CORPUS, SEEDS], {})
+    version = language()
+    limits = [f"-max_total_time={seconds}", f"-artifact_prefix={FOLDER}/found-{version}-"]
+    return fuzz(program, [*limits, *kept_inputs(version), SEEDS], {})
 
 
 def main(arguments: list[str]) -> int:
@@ -168,7 +193,8 @@ def checked(arguments: list[str]) -> int:
     if not outcome.found_nothing:
         print(outcome.finding, file=sys.stderr)
         artifacts = re.findall(r"Test unit written to (\S+)", outcome.printed)
-        print("".join(f"`{program} {file}` repeats it\n" for file in artifacts), end="", file=sys.stderr)
+        for file in artifacts:
+            print(f"`{program} {file}` repeats it, while calls are of version {language()}", file=sys.stderr)
         return 1
     reached = f"{outcome.counters} of {outcome.all_counters} counters reached"
     speed = f"{outcome.executions} executions, {outcome.executions / seconds:.0f} a second"

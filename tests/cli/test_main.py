@@ -128,6 +128,18 @@ class TestUnexpected:
         (line,) = capsys.readouterr().err.splitlines()
         assert "internal error, a defect of commutant: PanicException: index out of bounds" in line
 
+    @pytest.mark.parametrize("statement", ["from commutant._native import of_tomorrow", "_native.of_tomorrow()"])
+    def test_a_native_module_of_another_version_is_told(self, broken, capsys, monkeypatch, statement):
+        def fail(argument):
+            exec(f"from commutant import _native; {statement}")
+
+        monkeypatch.setattr("commutant.lang.load_interface", fail)
+        assert run(["analyze", "names"]) == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("commutant: the native module is not of this version (")
+        assert "of_tomorrow" in line
+        assert line.endswith("; run `make setup`")
+
     def test_a_traceback_comes_when_asked_for(self, broken, capsys, monkeypatch):
         monkeypatch.setenv("COMMUTANT_TRACEBACK", "1")
         assert run(["analyze", "names"]) == 3

@@ -65,6 +65,30 @@ def test_a_fuzzer_that_misses_the_planted_fault_is_not_trusted(
     assert "was missed" in capsys.readouterr().err
 
 
+def test_inputs_of_another_version_are_told_and_tried(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Bytes stand for other calls once the crate that draws them from bytes has changed."""
+    language = tmp_path / "draw.rs"
+    monkeypatch.setattr(fuzz, "LANGUAGE", (language,))
+    monkeypatch.setattr(fuzz, "KEPT", tmp_path / "corpus")
+    versions = []
+    for text in ("one", "one", "two"):
+        language.write_text(text)
+        versions.append(fuzz.language())
+        own, *others = fuzz.kept_inputs(versions[-1])
+        (own / text).write_text("input")
+    assert versions[0] == versions[1] != versions[2]
+    assert [folder.name for folder in others] == [f"calls-{versions[0]}"]
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "1 of other versions of the calls: they stand for other calls now" in line
+
+
+def test_the_sources_that_draw_calls_are_there() -> None:
+    assert {"draw.rs", "draw_data.rs", "random.rs", "comparison.rs"} <= {file.name for file in fuzz.LANGUAGE}
+    assert all(file.is_file() for file in fuzz.LANGUAGE)
+
+
 def test_the_programs_of_the_fuzzer_have_the_libraries_of_the_workspace() -> None:
     """Their lock file is a second one: `make lock` writes both, and whoever adds a library to a crate has to."""
     locked = _toml(ROOT / "fuzz" / "Cargo.lock")["package"]

@@ -28,6 +28,7 @@ EXIT_FAILED = 3
 EXIT_INTERRUPTED = 130
 
 PROGRAM = "commutant"
+_NATIVE = "commutant._native"
 COMPLETE_VARIABLE = "_COMMUTANT_COMPLETE"
 
 _CANNOT_BE_LOOKED_AT = (errno.EACCES, errno.ENAMETOOLONG)
@@ -131,6 +132,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except BaseException as error:  # a panic of the native module is no Exception
         _traceback_if_wanted()
+        if _is_of_another_version(error):
+            console.error(f"the native module is not of this version ({text_of(error)}); run `make setup`")
+            return EXIT_FAILED
         if isinstance(error, OSError) and error.errno in _CANNOT_BE_LOOKED_AT and error.filename:
             console.error(f"{error.filename}: {error.strerror}; expected a path that can be looked at")
             return EXIT_USAGE
@@ -150,6 +154,13 @@ def _dispatch(arguments: list[str]) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     return code if isinstance(code, int) else EXIT_OK
+
+
+def _is_of_another_version(error: BaseException) -> bool:
+    """Whether the native module lacks what this version's Python asks it for: the sources went on since its build."""
+    if isinstance(error, ImportError):
+        return error.name == _NATIVE
+    return isinstance(error, AttributeError) and error.obj is not None and error.obj is sys.modules.get(_NATIVE)
 
 
 def _traceback_if_wanted() -> None:
