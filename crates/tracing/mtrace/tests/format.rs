@@ -282,9 +282,8 @@ fn a_message_of_the_tracer_is_passed_on() {
     assert_eq!(events, [Event::Message("no more room".to_owned()), Event::End(0)]);
 }
 
-/// Pins the bytes that docs/reference/trace-format.md describes.
-#[test]
-fn bytes_are_as_documented() {
+/// A header, a stack node, and a window with one line: its first 20 bytes at 64, a capture at 84, an access at 88.
+fn documented() -> Vec<u8> {
     let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes: 4 }).to_vec();
     encode::stack_nodes(&mut bytes, 1, &[StackNode { parent: 0, site: 0x1122_3344_5566_7788 }]);
     let access =
@@ -305,6 +304,55 @@ fn bytes_are_as_documented() {
             }],
         },
     );
+    bytes
+}
+
+/// Where a part of a window is not what it may be, the message says where that part stands.
+#[test]
+fn each_part_of_a_window_is_refused_where_it_stands() {
+    let bytes = documented();
+    let starts = record_starts(&bytes);
+    let (nodes, window) = (starts[0] + 12, starts[1] + 12);
+    for (place, value, position, expected) in [
+        (nodes, 2, nodes, "expected stack nodes from number 1, got number 2"),
+        (nodes + 4, 2, nodes + 4, "expected 2 stack nodes of 12 bytes, got 12 bytes"),
+        (nodes + 16, 1, nodes + 16, "expected the parent of stack node 1 before it, got 1"),
+        (window, 1, window, "expected window 0, got 1"),
+        (window + 17, 0xff, window + 16, "expected at most"),
+        (window + 18, 5, window + 18, "expected 6 rules, got 5"),
+        (window + 20, 3, window + 20, "expected 3 lines, got 48 bytes"),
+        (window + 20, 0, window + 64, "expected the end of this record, got 48 further bytes"),
+        (window + 20, 2, window + 112, "expected 8 further bytes in this record, got 0"),
+        (window + 64, 1, window + 64, "expected a line's address, got 0x1001"),
+        (window + 72, 0xfe, window + 72, "expected a line's physical address, got 0xfffffffffffffffe"),
+        (window + 81, 0xff, window + 80, "expected at most"),
+        (window + 82, 2, window + 88, "expected 2 accesses, got 24 bytes"),
+        (window + 96, 2, window + 96, "expected a stack node below 2, got 2"),
+        (window + 100, 2, window + 100, "expected a core below 2, got 2"),
+        (window + 101, 61, window + 101, "expected bytes within a line, got 4 bytes from byte 61"),
+        (window + 102, 0, window + 101, "expected bytes within a line, got 0 bytes from byte 8"),
+        (window + 103, 3, window + 103, "expected 0 (read), 1 (write) or 2 (prefetch for writing), got 3"),
+        (window + 108, 2, window + 108, "expected a last time from 3 on, got 2"),
+    ] {
+        let mut changed = bytes.clone();
+        changed[place] = value;
+        mend_checksums(&mut changed);
+        let message = message_of(&changed);
+        assert!(message.starts_with(&format!("trace damaged at byte {position}: {expected}")), "{message}");
+    }
+    for (place, value) in [(window + 72, 0xff), (window + 101, 60), (window + 102, 56), (window + 108, 3)] {
+        let mut changed = bytes.clone();
+        changed[place] = value;
+        encode::end(&mut changed, 1);
+        mend_checksums(&mut changed);
+        assert_eq!(read_all(&changed[..]).map(|events| events.len()).expect("as much as there may be"), 2);
+    }
+}
+
+/// Pins the bytes that docs/reference/trace-format.md describes.
+#[test]
+fn bytes_are_as_documented() {
+    let bytes = documented();
     let record = |kind: u8, body: &[u8]| {
         let mut record = vec![kind, 0, 0, 0, body.len() as u8, 0, 0, 0];
         let checksum = crc32fast::hash(&[&record, body].concat());
