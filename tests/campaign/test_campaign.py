@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import threading
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
+import commutant.campaign.campaign as campaign_module
 from commutant.campaign.campaign import MAX_BATCH_WINDOWS, MAX_CRASHES_IN_A_ROW, Campaign
 from commutant.campaign.verdict import Outcome
 from commutant.support import Progress
@@ -205,6 +209,82 @@ def test_progress_is_told():
 
     Campaign([make_test()], lambda *_: None).run([FakeSession(slow)], listen)
     assert told[0] == Progress(0, 1, "0 windows/s")
+
+
+def test_rate_and_times_are_told_in_seconds_since_the_start(monkeypatch):
+    """The clock says 1000 as the campaign starts, and 1002 from then on; five tests take ten windows."""
+    times = iter([1000.0])
+    monkeypatch.setattr(campaign_module, "time", SimpleNamespace(monotonic=lambda: next(times, 1002.0)))
+    told, judged = {}, []
+    five_told = threading.Event()
+
+    def script(job, before):
+        if len(judged) == 5:
+            assert five_told.wait(30)
+        return clean(job, before)
+
+    def listen(progress):
+        told[progress.done] = progress.text
+        if progress.done == 5:
+            five_told.set()
+
+    campaign = Campaign(make_corpus(8).tests, lambda test, verdict, seconds: judged.append(seconds))
+    assert campaign.run([FakeSession(script)], listen) == 2.0
+    assert told[5] == "5 windows/s"
+    assert judged == [2.0] * 8
+
+
+def test_batches_get_smaller_towards_the_end():
+    """At most 1,024 windows, and half of what is left, but not fewer than 16."""
+    session = FakeSession(clean)
+    run(make_corpus(1200).tests, [session])
+    left, expected = 2400, []
+    while left:
+        wanted = min(1024, max(16, left // 2))
+        expected.append(min(left, wanted - wanted % 2))
+        left -= expected[-1]
+    assert session.batches == expected
+
+
+def one_window_each(count):
+    return [structs.replace(test, orders=test.orders[:1]) for test in make_corpus(count).tests]
+
+
+def test_25_windows_in_a_row_that_die_end_the_campaign_and_24_do_not():
+    def dying(every):
+        windows = itertools.count(1)
+        return FakeSession(
+            lambda job, before: (
+                clean(job, before) if next(windows) % every == 0 else WindowRecord(job, crashed="no boot")
+            )
+        )
+
+    verdicts, _ = run(one_window_each(100), [dying(25)])
+    assert collections.Counter(verdict.outcome for verdict in verdicts.values())[Outcome.CRASHED] == 96
+    with pytest.raises(RunError, match="died in 25 windows in a row"):
+        run(one_window_each(100), [dying(26)])
+
+
+def test_nothing_is_judged_after_an_interrupt_even_by_a_session_that_goes_on():
+    judged = []
+    closed = threading.Event()
+
+    class Deaf(FakeSession):
+        def close(self):
+            closed.set()
+
+    def script(job, before):
+        if len(judged) == 5:
+            assert closed.wait(30)
+        return clean(job, before)
+
+    def interrupt(progress):
+        if progress.done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Campaign(make_corpus(200).tests, lambda *_: judged.append(1)).run([Deaf(script)], interrupt)
+    assert len(judged) <= 6
 
 
 def test_an_unstable_test_keeps_what_was_seen():

@@ -17,6 +17,7 @@ from commutant.documents import encode, read
 from commutant.mtrace.fingerprint import fingerprint
 from commutant.runs.content import judged_tests, report_of
 from commutant.runs.directory import (
+    Generated,
     HostDescription,
     RunInfo,
     RunWriter,
@@ -206,9 +207,11 @@ def test_a_finding_of_many_tests_is_written_once(tmp_path):
     assert len({id(finding) for verdict in verdicts for finding in verdict.findings}) == 2
 
 
-def test_a_partial_line_longer_than_a_block_is_cut_off(complete):
+@pytest.mark.parametrize("length", [65_534, 65_535, 65_536, 200_000])
+def test_a_partial_line_as_long_as_a_block_or_longer_is_cut_off(complete, length):
+    """The end is read in blocks of 65,536 bytes, of which the last line's end may be the first byte."""
     with (complete / "verdicts.jsonl").open("ab") as file:
-        file.write(b"x" * 200_000)
+        file.write(b"x" * length)
     RunWriter.resume(load_run(complete)).close()
     assert list(load_run(complete).verdicts()) == VERDICTS
 
@@ -255,6 +258,46 @@ def test_a_pipe_in_place_of_a_file_is_refused(complete, name):
     (complete / name).unlink()
     os.mkfifo(complete / name)
     assert "regular file" in refused(complete)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("run.json", "larger than 67108864 bytes"), ("verdicts.jsonl", "the line is too long")]
+)
+def test_more_than_64_mebibytes_in_one_piece_are_not_read(complete, name, expected):
+    (complete / name).unlink()
+    with (complete / name).open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    assert expected in refused(complete)
+
+
+@pytest.mark.parametrize(("size", "sample", "fits"), [(1, 1, True), (0, 1, False), (4, 9, True), (2, 0, False)])
+def test_how_tests_were_made_is_of_at_least_one_call_and_every_set(size, sample, fits):
+    made = {"interface": "names", "calls": None, "size": size}
+    said = json.dumps({**made, "sample": sample})
+    if fits:
+        assert read(Generated, said.encode()).sample == sample
+        assert read(Generated, json.dumps(made).encode()).sample == 1, "each set, unless it says otherwise"
+    else:
+        with pytest.raises(ValueError, match=">= 1"):
+            read(Generated, said.encode())
+
+
+@pytest.mark.parametrize("count", ["repeats", "jobs"])
+def test_at_least_one_repeat_and_one_job_were_made(complete, count):
+    document = json.loads((complete / "run.json").read_text())
+    for number in (1, 0):
+        (complete / "run.json").write_text(json.dumps({**document, count: number}))
+        if number:
+            assert getattr(load_run(complete).info, count) == 1
+        else:
+            assert ">= 1" in refused(complete)
+
+
+def test_what_a_run_says_of_itself_is_not_changed_by_readers(complete):
+    summary = load_run(complete).summary
+    for value in (info(), info().machine, Generated("names", None, 2), summary, summary.sets[0]):
+        with pytest.raises(AttributeError, match="immutable"):
+            setattr(value, value.__struct_fields__[-1], None)
 
 
 def test_an_entry_that_is_too_short_is_damage(complete):

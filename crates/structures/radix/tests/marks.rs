@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use epoch::Epochs;
 use percpu::testing::{World, owner};
@@ -212,4 +213,52 @@ proptest! {
             drop(array.lock(&of_reader, 0..1 << INDEX_BITS, &Never).expect("no lock is left"));
         });
     }
+}
+
+#[test]
+fn who_looks_while_a_mark_ends_looks_again() {
+    for happened in [false, true] {
+        with_array(|world, epochs, array| {
+            let (reader, core) = (world.core(0), world.core(1));
+            let (of_reader, guard) = (epochs.pin(&reader), epochs.pin(&core));
+            let slot = array.lock_slot(&guard, 3, &Spin).unwrap();
+            slot.change(|| Some(1));
+            slot.mark(Some(2));
+            let mut looks = Vec::new();
+            let seen = array.read_beside_marks(
+                &of_reader,
+                3,
+                &Spin,
+                |_| true,
+                |value| {
+                    if looks.is_empty() {
+                        slot.end_mark(happened);
+                    }
+                    looks.push(value);
+                    value
+                },
+            );
+            let after = if happened { Some(2) } else { Some(1) };
+            assert_eq!((seen, looks), (after, vec![Some(1), after]));
+        });
+    }
+}
+
+#[test]
+fn a_first_value_that_is_on_its_way_is_awaited_and_another_value_is_not() {
+    with_array(|world, epochs, array| {
+        let (reader, core) = (world.core(0), world.core(1));
+        let (of_reader, guard) = (epochs.pin(&reader), epochs.pin(&core));
+        let slot = array.lock_slot(&guard, 3, &Spin).unwrap();
+        let look = || array.any_from(&of_reader, 0, &Never, |_| true);
+        slot.change(|| {
+            assert!(catch_unwind(AssertUnwindSafe(look)).is_err(), "there may be a value in a moment");
+            Some(1)
+        });
+        slot.change(|| {
+            assert!(look(), "whatever it stands for, there is a value");
+            None
+        });
+        assert!(!look());
+    });
 }

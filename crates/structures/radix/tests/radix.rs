@@ -56,6 +56,38 @@ fn a_small_array_is_one_leaf_and_a_uniform_one_is_none() {
 }
 
 #[test]
+fn all_of_an_array_without_a_node_is_locked_without_one() {
+    with_array(|arena, epochs, array| {
+        let (core, other) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let (guard, of_other) = (epochs.pin(&core), epochs.pin(&other));
+        let all = array.lock(&guard, 0..1 << INDEX_BITS, &Spin).unwrap();
+        all.fill(Some(7), |_, _| unreachable!("it holds nothing"));
+        assert_eq!(array.try_settled(&of_other, 1 << 40), Err(core.index()));
+        drop(all);
+        assert_eq!([0, 1 << 40].map(|index| array.try_settled(&of_other, index)), [Ok(Some(7)); 2]);
+        assert_eq!(arena.live_bytes(), 0);
+    });
+}
+
+#[test]
+fn an_array_that_is_locked_to_its_end_does_not_grow() {
+    with_array(|arena, epochs, array| {
+        let (core, other) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let (guard, of_other) = (epochs.pin(&core), epochs.pin(&other));
+        drop(array.lock_slot(&guard, 3, &Spin).unwrap());
+        let cut = array.lock_from(&guard, 5, &Spin).unwrap();
+        for index in [5, 1 << 20, (1 << INDEX_BITS) - 1] {
+            let locks = || drop(array.lock_slot(&of_other, index, &GiveUp));
+            let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(locks)).is_err();
+            assert!(waited, "{index} was locked beside the cut");
+        }
+        drop(array.lock_slot(&of_other, 4, &GiveUp).expect("it lies before the cut"));
+        drop(cut);
+        drop(array.lock_slot(&of_other, 1 << 20, &GiveUp).expect("nobody has it"));
+    });
+}
+
+#[test]
 fn what_is_there_is_emptied_one_by_one() {
     with_array(|arena, epochs, array| {
         let core = arena.claim(0, owner()).unwrap();
