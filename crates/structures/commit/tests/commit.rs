@@ -73,6 +73,28 @@ fn the_heir_of_a_core_learns_what_happened() {
 }
 
 #[test]
+fn what_is_decided_stays_decided() {
+    with_cores(|_, decisions, low, high| {
+        for core in [low, high] {
+            let aborted = decisions.begin_revocable(core);
+            aborted.abort();
+            assert_eq!(aborted.commit(), Err(Revoked), "nobody has looked at it");
+            let mut insists = decisions.begin_revocable(core);
+            insists.open(Precedence(1), Stance::Insists);
+            insists.abort();
+            assert_eq!(decisions.observe(insists.tag()), Observed::NotCommitted, "there is nothing to wait for");
+            let undecided = decisions.begin_revocable(core);
+            assert_eq!(decisions.last(core), (undecided.tag(), false));
+            assert_eq!(undecided.commit(), Err(Revoked), "the heir has decided it");
+            let committed = decisions.begin_revocable(core);
+            committed.commit().unwrap();
+            assert_eq!(decisions.last(core), (committed.tag(), true));
+            assert_eq!(decisions.observe(committed.tag()), Observed::Committed, "the heir has changed nothing");
+        }
+    });
+}
+
+#[test]
 fn a_mark_that_names_a_core_leads_to_its_last_operation() {
     with_cores(|_, decisions, low, high| {
         for core in [low, high] {
