@@ -24,13 +24,17 @@ TIMED_OUT = 124
 """The exit code, as of the command `timeout`."""
 
 _STACKS_SECONDS = 120.0
+_PR_SET_PDEATHSIG = 1
 _PR_SET_PTRACER = 0x59616D61
 _ANYBODY = ctypes.c_ulong(-1)
 
 
-def _let_trace() -> None:
-    """Where a system lets only parents look at a process (Yama), lets others look at this one too."""
-    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
+def _prepare() -> None:
+    """In the test program: it ends with this one, also if that is killed. Where a system lets only parents look at a
+    process (Yama), it lets others, too."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
 
 
 def stacks(process: int) -> str:
@@ -64,7 +68,7 @@ def main(command: list[str]) -> int:
         return 2
     if not _is_test(command):
         os.execvp(command[0], command)
-    with subprocess.Popen(command, preexec_fn=_let_trace) as process:
+    with subprocess.Popen(command, preexec_fn=_prepare) as process:
         try:
             code = process.wait(LIMIT_SECONDS)
         except subprocess.TimeoutExpired:

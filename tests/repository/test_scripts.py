@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -151,6 +153,21 @@ def test_a_program_within_its_limit_ends_as_it_does(script: str, code: int, tmp_
     shell.symlink_to("/bin/sh")
     command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", shell, "-c", script]
     assert subprocess.run(command).returncode == code
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_program_ends_with_who_limits_it(how: signal.Signals, tmp_path: Path) -> None:
+    """Killed, it can end nothing itself; what it had started went on for ever."""
+    shell = tmp_path / "deps" / "sh"
+    shell.parent.mkdir()
+    shell.symlink_to("/bin/sh")
+    command: list[str | Path] = [sys.executable, ROOT / "scripts" / "limited.py", shell, "-c", "echo $$; read never"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as limited:
+        assert limited.stdin and limited.stdout
+        limited.stdout.readline()
+        limited.send_signal(how)
+        ended, _, _ = select.select([limited.stdout], [], [], 30)
+        assert ended and limited.stdout.read() == "", "the end: nobody has the pipe any more"
 
 
 def test_what_is_no_test_has_no_limit() -> None:
