@@ -171,6 +171,13 @@ def test_heat_map_and_ranking_are_there_without_scripts(friendly: RunReport) -> 
     assert unquote(cells[1].get("href")) == f"#calls={cells[1].get('data-calls')}"
 
 
+def test_what_a_run_cannot_reach_stands_beside_each_percentage(friendly: RunReport, base: RunReport) -> None:
+    for one, count in ((render_html(friendly), 1), (render_html(friendly, base), 2)):
+        found = ["".join(line.itertext()) for line in _parse(one).iter("p") if "Not reached" in (line.text or "")]
+        assert len(found) == count
+        assert all("names beyond 200 bytes" in line and "sets of more than 2 calls" in line for line in found)
+
+
 def test_packed_tables_hold_every_test_and_point_inside(run: RunReport) -> None:
     data = _data(render_html(run))
     assert json.dumps(data).isascii()

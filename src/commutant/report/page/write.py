@@ -26,6 +26,7 @@ from commutant.report.page.bundle import page_template, script, style
 from commutant.report.page.pack import Pack, Row, unique_names
 from commutant.report.parallel import ParallelCall, parallel_calls
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
+from commutant.report.reach import not_reached
 from commutant.support import RunError, paused_collector, percent, plural, safe_text
 
 RANKING_AT_FIRST = 10
@@ -70,6 +71,7 @@ class View:
     first: Sequence[RunCause]
     parallel: Sequence[ParallelCall]
     ignored: Mapping[str, int]
+    not_reached: Sequence[str]
 
 
 def render_html(run: RunReport, base: RunReport | None = None) -> str:
@@ -114,6 +116,7 @@ def _view(run: RunReport) -> View:
         first=[cause for cause in rank_causes(run.tests)[:CAUSES_SHOWN] if cause.first],
         parallel=parallel_calls(run.tests),
         ignored=ignored if isinstance(ignored, Mapping) else {},
+        not_reached=not_reached(run.summary),
     )
 
 
