@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,10 +15,17 @@ COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7b4b94", "#8a6d1d")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points (x, y) under one name; y is above 0."""
+    """Points (x, y) under one name; y is above 0. A point may have a spread: the least and the largest y at its x."""
 
     name: str
     points: Sequence[tuple[float, float]]
+    spreads: Sequence[tuple[float, float]] = ()
+
+    @classmethod
+    def of_samples(cls, name: str, samples: Sequence[tuple[float, Sequence[float]]]) -> Series:
+        """The median of the samples at each x, with their spread."""
+        points = [(x, statistics.median(values)) for x, values in samples]
+        return cls(name, points, [(min(values), max(values)) for _, values in samples])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +52,9 @@ class Plot:
 
     def _elements(self) -> list[str]:
         points = [point for series in self.series for point in series.points]
-        lowest = math.floor(math.log10(min(y for _, y in points)))
-        highest = max(lowest + 1, math.ceil(math.log10(max(y for _, y in points))))
+        heights = [y for _, y in points] + [y for series in self.series for spread in series.spreads for y in spread]
+        lowest = math.floor(math.log10(min(heights)))
+        highest = max(lowest + 1, math.ceil(math.log10(max(heights))))
         scaled: Callable[[float], float] = math.log10 if self.x_scale == "logarithmic" else float
         left, right = (scaled(end(x for x, _ in points)) for end in (min, max))
 
@@ -69,6 +78,11 @@ class Plot:
             places = [place(x, y) for x, y in series.points]
             line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             elements.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+            for (x, _), (least, largest) in zip(series.points, series.spreads, strict=False):
+                (across, low), (_, high) = place(x, least), place(x, largest)
+                elements.append(
+                    f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{low:.1f}" y2="{high:.1f}" stroke="{colour}"/>'
+                )
             elements += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places]
             elements.append(
                 f'<text x="{MARGIN + 6}" y="{40 + 14 * number}" fill="{colour}">{escape(series.name)}</text>'

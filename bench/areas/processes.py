@@ -5,7 +5,7 @@ however many descriptors that `exec` closes there are, and pages; fork grows wit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench.commands import text_of
 from bench.document import DOCS
@@ -15,10 +15,13 @@ from bench.plot import Plot, Series
 TITLE = "posix_spawn and fork by what the parent has"
 PICTURE = "process-times.svg"
 COMMAND = ("cargo", "run", "--quiet", "--release", "-p", "scalefs", "--example", "spawn_cost")
+RUNS = 5
+"""One sample each: work beside a run makes all its times larger, often by half."""
 KINDS = {"close-on-exec": "descriptors that exec closes", "mapped pages": "mapped pages"}
 
-Times = dict[str, list[tuple[int, float, float]]]
-"""By kind: how many the parent has, and nanoseconds of posix_spawn and of fork."""
+Samples = tuple[float, ...]
+Times = dict[str, list[tuple[int, Samples, Samples]]]
+"""By kind: how many the parent has, and nanoseconds of posix_spawn and of fork, of each run."""
 
 _HEAD = re.compile(r"^ *(?P<kind>" + "|".join(KINDS) + r") +spawn \(ns\)")
 _ROW = re.compile(r"^ *(?P<count>\d+) +(?P<spawn>\d+) +(?P<fork>\d+) ")
@@ -26,44 +29,55 @@ _ROW = re.compile(r"^ *(?P<count>\d+) +(?P<spawn>\d+) +(?P<fork>\d+) ")
 
 def measure() -> list[Figure]:
     """The times by what the parent has, and posix_spawn's growth; draws the picture."""
-    found = times_of(text_of(*COMMAND))
+    found = times_of([text_of(*COMMAND) for _ in range(RUNS)])
     (DOCS / PICTURE).write_text(picture(found))
     return list(figures_of(found))
 
 
-def times_of(output: str) -> Times:
-    """What the example prints."""
+def times_of(outputs: Sequence[str]) -> Times:
+    """What runs of the example print. Raises RuntimeError if they do not print the same rows."""
+    runs = [list(_rows(output)) for output in outputs]
     found: Times = {}
+    for rows in zip(*runs, strict=False):
+        found.setdefault(rows[0][0], []).append(
+            (rows[0][1], tuple(row[2] for row in rows), tuple(row[3] for row in rows))
+        )
+    if len({tuple(row[:2] for row in run) for run in runs}) != 1:
+        raise RuntimeError(f"`{' '.join(COMMAND)}` printed other rows in another run")
+    return found
+
+
+def _rows(output: str) -> Iterator[tuple[str, int, float, float]]:
     kind = ""
     for line in output.splitlines():
         if head := _HEAD.match(line):
             kind = KINDS[head["kind"]]
         elif kind and (row := _ROW.match(line)):
-            found.setdefault(kind, []).append((int(row["count"]), float(row["spawn"]), float(row["fork"])))
-    return found
+            yield kind, int(row["count"]), float(row["spawn"]), float(row["fork"])
 
 
 def figures_of(found: Times) -> Iterator[Figure]:
-    """Rows of the page."""
+    """Rows of the page. A ratio is one of two times of the same run."""
     command = " ".join(COMMAND)
     for kind, rows in found.items():
-        for count, spawn, fork in rows:
-            yield Figure(f"posix_spawn, exit and wait, {count:,} {kind}", "ns", (spawn,), command)
-            yield Figure(f"fork, exit and wait, {count:,} {kind}", "ns", (fork,), command)
-        spawns = [spawn for _, spawn, _ in rows]
-        name = f"posix_spawn with {rows[-1][0]:,} {kind}, of its time with {rows[0][0]:,}"
-        yield Figure(name, "", (spawns[-1] / spawns[0],), command, Goal("at_most", 1.1))
+        for count, spawns, forks in rows:
+            yield Figure(f"posix_spawn, exit and wait, {count:,} {kind}", "ns", spawns, command)
+            yield Figure(f"fork, exit and wait, {count:,} {kind}", "ns", forks, command)
+        (fewest, with_fewest, _), (most, with_most, _) = rows[0], rows[-1]
+        ratios = tuple(ours / base for base, ours in zip(with_fewest, with_most, strict=True))
+        name = f"posix_spawn with {most:,} {kind}, of its time with {fewest:,}"
+        yield Figure(name, "", ratios, command, Goal("at_most", 1.1))
 
 
 def picture(found: Times) -> str:
-    """posix_spawn and fork against what the parent has, as SVG."""
+    """posix_spawn and fork against what the parent has, as SVG: medians, and from least to largest."""
     plots = [
         Plot(
             "posix_spawn and fork (ns)",
             kind,
             [
-                Series("fork", [(count, fork) for count, _, fork in rows]),
-                Series("posix_spawn", [(count, spawn) for count, spawn, _ in rows]),
+                Series.of_samples("fork", [(count, forks) for count, _, forks in rows]),
+                Series.of_samples("posix_spawn", [(count, spawns) for count, spawns, _ in rows]),
             ],
             "logarithmic",
         )

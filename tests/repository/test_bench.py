@@ -75,15 +75,34 @@ OUTPUT = """   close-on-exec   spawn (ns)    fork (ns) host's spawn
 
 
 def test_processes_are_read_by_what_their_parent_has() -> None:
-    found = processes.times_of(OUTPUT)
+    noisy = OUTPUT.replace(" 1000 ", " 1500 ").replace("1200", "1500")
+    found = processes.times_of([OUTPUT, noisy, OUTPUT])
     closed, pages = "descriptors that exec closes", "mapped pages"
-    assert found == {closed: [(3, 1000, 2000), (100_000, 1200, 400_000)], pages: [(3, 1000, 3000)]}
+    thrice = (1000, 1500, 1000)
+    assert found == {
+        closed: [(3, thrice, (2000,) * 3), (100_000, (1200, 1500, 1200), (400_000,) * 3)],
+        pages: [(3, thrice, (3000,) * 3)],
+    }
     figures = {figure.name: figure for figure in processes.figures_of(found)}
     ratio = figures[f"posix_spawn with 100,000 {closed}, of its time with 3"]
-    assert ratio.median == 1.2
+    assert ratio.samples == (1.2, 1.0, 1.2)
     assert ratio.met is False
-    places = ElementTree.fromstring(processes.picture(found))[1].iter("{http://www.w3.org/2000/svg}circle")
-    assert len({circle.attrib["cx"] for circle in places}) == 2
+    drawn = ElementTree.fromstring(processes.picture(found))[1]
+    places = [(circle.attrib["cx"], circle.attrib["cy"]) for circle in drawn.iter("{http://www.w3.org/2000/svg}circle")]
+    assert len({across for across, _ in places}) == 2
+    assert len(places) == 4
+    spreads = [
+        line.attrib
+        for line in drawn.iter("{http://www.w3.org/2000/svg}line")
+        if line.attrib["x1"] == line.attrib["x2"] and line.attrib["y1"] != line.attrib["y2"]
+    ]
+    assert len(spreads) == 2, "times of fork were the same in all runs"
+    assert {(spread["x1"], spread["y1"]) for spread in spreads} < set(places), "the median is the least here"
+
+
+def test_runs_of_other_rows_are_not_samples_of_one_figure() -> None:
+    with pytest.raises(RuntimeError, match="other rows"):
+        processes.times_of([OUTPUT, OUTPUT.replace("100000", "100001")])
 
 
 def test_a_plot_places_every_point_within_its_frame() -> None:

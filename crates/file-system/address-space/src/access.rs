@@ -207,7 +207,7 @@ impl<M: Mmu> AddressSpace<M> {
     fn fault_load<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> Result<(), Fault> {
         let Memory { guard, wait, .. } = *memory;
         // Whoever hides the page has told all tables when this says so: it is waited for.
-        let is_hidden = || self.marks.of(Mark::Hidden).read(guard, page, wait, |mark| mark.is_some());
+        let is_hidden = || self.marks.has(guard, page, Mark::Hidden, wait);
         // Not in the middle of a change, of which other cores have not been told yet.
         let value = self.content.settled(guard, page, wait).ok_or(Fault::Segment)?;
         if is_hidden() {
@@ -245,7 +245,7 @@ impl<M: Mmu> AddressSpace<M> {
     #[cold]
     fn fault_store<F: Files, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> Result<(), Fault> {
         let Memory { guard, wait, .. } = *memory;
-        let is_writable = || self.marks.of(Mark::Writable).read(guard, page, wait, |mark| mark.is_some());
+        let is_writable = || self.marks.has(guard, page, Mark::Writable, wait);
         if !is_writable() {
             return Err(Fault::Segment);
         }

@@ -65,11 +65,11 @@ impl<M: Mmu> AddressSpace<M> {
 
     /// Whether something is mapped at each page of a range, as of some moments of the call.
     pub fn is_mapped_throughout<F, W: Wait>(&self, memory: &Memory<'_, F, W>, range: Range<u64>) -> bool {
-        self.marks.prefix(memory.guard, &range, Mark::Mapped) == range.end
+        self.marks.prefix(memory.guard, &range, Mark::Mapped, memory.wait) == range.end
     }
 
     /// Whether nothing is mapped at any page of a range, as of some moments of the call.
     pub fn is_free<F, W: Wait>(&self, memory: &Memory<'_, F, W>, range: Range<u64>) -> bool {
-        self.marks.first(memory.guard, &range, Mark::Mapped) == range.end
+        self.marks.first(memory.guard, &range, Mark::Mapped, memory.wait) == range.end
     }
 }

@@ -10,6 +10,7 @@
 use core::ops::Range;
 
 use percpu::OutOfMemory;
+use posix_calls::SPACE_PAGES;
 use sync::Wait;
 use sync::mutant::planted;
 
@@ -32,7 +33,8 @@ impl<M: Mmu> AddressSpace<M> {
         child: &AddressSpace<M>,
     ) -> Result<(), OutOfMemory> {
         let mut outcome = Ok(());
-        self.marks.of(Mark::Mapped).for_each(memory.guard, |part, _| {
+        // While nodes are folded away, what they say would be passed over.
+        self.marks.of(Mark::Mapped).for_each_settled_in(memory.guard, 0..SPACE_PAGES, memory.wait, |part, _| {
             if outcome.is_ok() {
                 outcome = self.fork_part(memory, child, part);
             }

@@ -32,7 +32,7 @@
 //! through them. Loads are not waited for: what they read is not used for anything else before they have ended (crate `epoch`).
 //!
 //! **One page is one step**: what content and marks say of it changes at once for whoever looks, and no sooner than all tables
-//! have been told. Who asks a mark waits while its slot changes, and a fault waits while the content is locked; an access to a file
+//! have been told. Who asks a mark waits while it is locked, and a fault waits while the content is locked; an access to a file
 //! that a table knows looks at the table again afterwards. A call on several pages goes through each array from left to right.
 //!
 //! **Lives.** A mapping of a file is an object with a count of the pages that lead to it (crate `refcache`); it has a

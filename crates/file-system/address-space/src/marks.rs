@@ -79,34 +79,63 @@ impl Marks {
         &self.0[mark as usize]
     }
 
-    /// The end of the pages from the start of a range on that all have the mark.
-    pub(crate) fn prefix(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark) -> u64 {
-        prefix_with(self.of(mark), guard, range)
-    }
-
-    /// The first page of a range that has the mark, or the end.
-    pub(crate) fn first(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark) -> u64 {
-        first_with(self.of(mark), guard, range)
-    }
-
-    fn is_so(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark, set: bool) -> bool {
-        match set {
-            true => self.prefix(guard, range, mark) == range.end,
-            false => self.first(guard, range, mark) == range.end,
+    /// Whether a page has the mark. As all that asks here without a lock, at a moment at which nobody changes it: in the middle
+    /// of a change of several pages, tables have not been told yet of what the marks say already.
+    #[inline]
+    pub(crate) fn has(&self, guard: &Guard<'_>, page: u64, mark: Mark, wait: &impl Wait) -> bool {
+        match asks_in_the_middle() {
+            true => self.of(mark).get(guard, page).is_some(),
+            false => self.of(mark).settled(guard, page, wait).is_some(),
         }
     }
 
-    /// What is said of all pages of a range, if it is the same: but for "mapped".
+    /// The end of the pages from the start of a range on that all have the mark.
+    pub(crate) fn prefix(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark, wait: &impl Wait) -> u64 {
+        prefix_of(range, |each| self.for_each_settled(guard, range, mark, wait, each))
+    }
+
+    /// The first page of a range that has the mark, or the end.
+    pub(crate) fn first(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark, wait: &impl Wait) -> u64 {
+        first_of(range, |each| self.for_each_settled(guard, range, mark, wait, each))
+    }
+
+    fn for_each_settled(
+        &self,
+        guard: &Guard<'_>,
+        range: &Range<u64>,
+        mark: Mark,
+        wait: &impl Wait,
+        each: &mut dyn FnMut(Range<u64>),
+    ) {
+        match asks_in_the_middle() {
+            true => self.of(mark).for_each_in(guard, range.clone(), |part, _| each(part)),
+            false => self.of(mark).for_each_settled_in(guard, range.clone(), wait, |part, _| each(part)),
+        }
+    }
+
+    fn is_so(&self, guard: &Guard<'_>, range: &Range<u64>, mark: Mark, set: bool, wait: &impl Wait) -> bool {
+        if range.end - range.start == 1 {
+            return self.has(guard, range.start, mark, wait) == set;
+        }
+        match set {
+            true => self.prefix(guard, range, mark, wait) == range.end,
+            false => self.first(guard, range, mark, wait) == range.end,
+        }
+    }
+
+    /// What is said of all pages of a range, if it is the same: but for "mapped". The caller keeps that from changing.
     pub(crate) fn common_rights(&self, guard: &Guard<'_>, range: &Range<u64>) -> Option<Wanted> {
         RIGHTS.into_iter().try_fold(Wanted::AS_IT_IS, |wanted, mark| {
-            let set = self.of(mark).get(guard, range.start).is_some();
-            self.is_so(guard, range, mark, set).then(|| wanted.with(mark, set))
+            let array = self.of(mark);
+            let set = array.get(guard, range.start).is_some();
+            let end = if set { prefix_with(array, guard, range) } else { first_with(array, guard, range) };
+            (end == range.end).then(|| wanted.with(mark, set))
         })
     }
 
     /// Whether nothing would change.
-    pub(crate) fn are(&self, guard: &Guard<'_>, range: &Range<u64>, wanted: Wanted) -> bool {
-        MARKS.into_iter().all(|mark| wanted.get(mark).is_none_or(|set| self.is_so(guard, range, mark, set)))
+    pub(crate) fn are(&self, guard: &Guard<'_>, range: &Range<u64>, wanted: Wanted, wait: &impl Wait) -> bool {
+        MARKS.into_iter().all(|mark| wanted.get(mark).is_none_or(|set| self.is_so(guard, range, mark, set, wait)))
     }
 
     /// Locks the marks that are to change; fails without memory, and then holds nothing.
@@ -117,7 +146,7 @@ impl Marks {
         wanted: Wanted,
         wait: &impl Wait,
     ) -> Result<Locked<'g>, OutOfMemory> {
-        let changes = |mark: Mark| wanted.get(mark).is_some_and(|set| !self.is_so(guard, range, mark, set));
+        let changes = |mark: Mark| wanted.get(mark).is_some_and(|set| !self.is_so(guard, range, mark, set, wait));
         // Looked at once for all three: who found "writable" as it is to be, and then that "hidden" is not, would change one without
         // the other. What is looked at below is looked at under the lock.
         let guarded = wanted.keeps_rights || RIGHTS.into_iter().any(changes);
@@ -210,10 +239,25 @@ impl Locked<'_> {
     }
 }
 
+/// A fault for tests, wherever marks are asked.
+#[inline]
+fn asks_in_the_middle() -> bool {
+    planted("address-space: marks are asked in the middle of a change")
+}
+
 /// The end of the pages from the start of a range on at which an array has a value.
 pub(crate) fn prefix_with(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> u64 {
+    prefix_of(range, |each| array.for_each_in(guard, range.clone(), |part, _| each(part)))
+}
+
+/// The first page of a range at which an array has a value, or the end.
+pub(crate) fn first_with(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> u64 {
+    first_of(range, |each| array.for_each_in(guard, range.clone(), |part, _| each(part)))
+}
+
+fn prefix_of(range: &Range<u64>, parts: impl FnOnce(&mut dyn FnMut(Range<u64>))) -> u64 {
     let mut end = range.start;
-    array.for_each_in(guard, range.clone(), |part, _| {
+    parts(&mut |part| {
         if part.start == end {
             end = part.end;
         }
@@ -221,10 +265,9 @@ pub(crate) fn prefix_with(array: &RadixArray, guard: &Guard<'_>, range: &Range<u
     end
 }
 
-/// The first page of a range at which an array has a value, or the end.
-pub(crate) fn first_with(array: &RadixArray, guard: &Guard<'_>, range: &Range<u64>) -> u64 {
+fn first_of(range: &Range<u64>, parts: impl FnOnce(&mut dyn FnMut(Range<u64>))) -> u64 {
     let mut first = range.end;
-    array.for_each_in(guard, range.clone(), |part, _| first = first.min(part.start));
+    parts(&mut |part| first = first.min(part.start));
     first
 }
 

@@ -70,7 +70,7 @@ impl<M: Mmu> AddressSpace<M> {
         assert!(range.start < range.end && range.end <= SPACE_PAGES && more > 0, "pages of the address space");
         let Memory { guard, wait, .. } = *memory;
         let behind = range.end..range.end.saturating_add(more);
-        let has_room = behind.end <= SPACE_PAGES && self.marks.first(guard, &behind, Mark::Mapped) == behind.end;
+        let has_room = behind.end <= SPACE_PAGES && self.marks.first(guard, &behind, Mark::Mapped, wait) == behind.end;
         let content = self.content.lock(guard, range.clone(), wait)?;
         let added = if has_room { Some(self.content.lock(guard, behind.clone(), wait)?) } else { None };
         let _kept = self.marks.lock(guard, &range, Wanted::AS_IT_IS.keeping_rights(), wait)?;

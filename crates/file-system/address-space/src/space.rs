@@ -9,7 +9,6 @@ use posix_calls::{Place, Protection, SPACE_PAGES, Sharing};
 use radix::{LockedRange, RadixArray};
 use refcache::{Counted, RefCache};
 use sync::Wait;
-use sync::mutant::planted;
 
 use crate::content::Content;
 use crate::files::{FileId, Files};
@@ -164,7 +163,7 @@ impl<M: Mmu> AddressSpace<M> {
                 if place == Place::Fixed(page) && pages == 1 && self.is_same(memory, page, backing, wanted) {
                     return Ok(Mapped { page, is_new: false });
                 }
-                if place != Place::Fixed(page) && self.marks.first(guard, &range, Mark::Mapped) != range.end {
+                if place != Place::Fixed(page) && self.marks.first(guard, &range, Mark::Mapped, wait) != range.end {
                     return Err(MapError::Exists);
                 }
                 let content = self.content.lock(guard, range.clone(), wait)?;
@@ -223,7 +222,7 @@ impl<M: Mmu> AddressSpace<M> {
         let Memory { guard, wait, .. } = *memory;
         let is_mapped = match range.end - range.start {
             1 => self.is_mapped(memory, range.start),
-            _ => self.marks.first(guard, &range, Mark::Mapped) != range.end,
+            _ => self.marks.first(guard, &range, Mark::Mapped, wait) != range.end,
         };
         if !is_mapped {
             return Ok(());
@@ -258,11 +257,11 @@ impl<M: Mmu> AddressSpace<M> {
         let possible = || {
             let mapped_end = match range.end - range.start {
                 1 => range.start + u64::from(self.is_mapped(memory, range.start)),
-                _ => self.marks.prefix(guard, &range, Mark::Mapped),
+                _ => self.marks.prefix(guard, &range, Mark::Mapped, wait),
             };
             let part = range.start..mapped_end;
             let sealed = match protection {
-                Protection::ReadWrite => self.marks.first(guard, &part, Mark::Sealed),
+                Protection::ReadWrite => self.marks.first(guard, &part, Mark::Sealed, wait),
                 _ => part.end,
             };
             let error = if sealed < part.end { ProtectError::Denied } else { ProtectError::NotMapped };
@@ -271,19 +270,18 @@ impl<M: Mmu> AddressSpace<M> {
         let is_page = range.end - range.start == 1;
         loop {
             // Of one page at one moment, at which nobody changes it.
-            let is_so = || self.is_mapped(memory, range.start) && self.marks.are(guard, &range, wanted);
+            let is_so = || self.is_mapped(memory, range.start) && self.marks.are(guard, &range, wanted, wait);
             if is_page && self.marks.of(Mark::Writable).read(guard, range.start, wait, |_| is_so()) {
                 return Ok(());
             }
             let (part, outcome) = possible();
-            if part.is_empty() || (!is_page && self.marks.are(guard, &part, wanted)) {
+            if part.is_empty() || (!is_page && self.marks.are(guard, &part, wanted, wait)) {
                 return outcome;
             }
             let marks = self.marks.lock(guard, &part, wanted, wait)?;
-            // Nothing seemed to change any more, perhaps in the middle of another's change: that is looked at again, at one moment. Who
-            // makes a page one that cannot be written holds the lock that we have now.
-            let has_looked_once = planted("address-space: protect looks at rights in the middle of a change");
-            if (!marks.has(Mark::Writable) && !has_looked_once) || possible().0 != part {
+            // Others have made it so since we looked: that is looked at again, at one moment. Who makes a page one that cannot be
+            // written holds the lock that we have now.
+            if !marks.has(Mark::Writable) || possible().0 != part {
                 continue;
             }
             let revoked = match protection {
@@ -323,7 +321,7 @@ impl<M: Mmu> AddressSpace<M> {
 
     /// Whether a page is mapped, as of a moment at which nobody is changing that.
     fn is_mapped<F, W: Wait>(&self, memory: &Memory<'_, F, W>, page: u64) -> bool {
-        self.marks.of(Mark::Mapped).read(memory.guard, page, memory.wait, |mark| mark.is_some())
+        self.marks.has(memory.guard, page, Mark::Mapped, memory.wait)
     }
 
     /// Whether the page leads where a mapping of it would let it lead, with the same rights.
@@ -340,7 +338,7 @@ impl<M: Mmu> AddressSpace<M> {
             _ => false,
         };
         leads_there
-            && self.marks.are(guard, &(page..page + 1), wanted)
+            && self.marks.are(guard, &(page..page + 1), wanted, wait)
             && self.content.settled(guard, page, wait) == value
     }
 

@@ -179,31 +179,6 @@ fn store_and_fork(first: bool) {
     assert_eq!(instance.load(&zero, space), Ok(2), "a store was lost");
 }
 
-/// Pages that are mapped hidden, and made readable: if they were there to be made so, they can be loaded in the end.
-fn map_and_protect(first: bool) {
-    let instance = Instance::new();
-    let space = instance.space();
-    let outcome = std::sync::Arc::new(std::sync::Mutex::new(None));
-    let told = std::sync::Arc::clone(&outcome);
-    let [zero, _one] = both(
-        first,
-        &instance,
-        move |instance, core| {
-            let (place, rights) = (Place::Fixed(0), Protection::None);
-            instance.call(core, |memory| space.map(memory, place, 1, rights, Backing::Anonymous)).unwrap();
-        },
-        move |instance, core| {
-            let protected = instance.call(core, |memory| space.protect(memory, 0..1, Protection::Read));
-            *told.lock().unwrap() = Some(protected);
-        },
-    );
-    let expected = match outcome.lock().unwrap().unwrap() {
-        Ok(()) => Ok(0),
-        Err(_) => Err(Fault::Segment),
-    };
-    assert_eq!(instance.load(&zero, space), expected, "what `protect` said");
-}
-
 fn check(name: &str, body: impl Fn(bool) + Copy + Send + Sync + 'static, faults: &[&'static str]) {
     for first in [false, true] {
         let executions = sync::model::explore(2, move || body(first));
@@ -218,18 +193,6 @@ fn check(name: &str, body: impl Fn(bool) + Copy + Send + Sync + 'static, faults:
 #[test]
 fn a_touch_beside_unmap() {
     check("touch and unmap", touch_and_unmap, &["address-space: what an entry rests on is not looked at again"]);
-}
-
-#[test]
-fn protect_beside_map() {
-    let faults = [
-        "address-space: protect looks at rights in the middle of a change",
-        "radix: an index without a slot is looked at once",
-    ];
-    // All executions are more than can be explored in minutes: what is not planted is left to histories.
-    for fault in faults {
-        sync::model::must_catch(fault, 2, || map_and_protect(false));
-    }
 }
 
 #[test]

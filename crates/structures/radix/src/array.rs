@@ -82,14 +82,27 @@ impl RadixArray {
     /// [`RadixArray::for_each_in`] until `each` breaks: slots behind that are not looked at either.
     pub fn try_for_each_in<B>(
         &self,
-        _guard: &Guard<'_>,
+        guard: &Guard<'_>,
         range: Range<u64>,
         mut each: impl FnMut(Range<u64>, u64) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        let content = Word(self.root.load(Ordering::Acquire)).content();
-        let bits = if let Content::Child(node) = content { node.bits() } else { INDEX_BITS };
+        self.try_for_each_word(guard, &range, |part, word| match word.value().flatten() {
+            Some(value) => each(part, value),
+            None => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Calls `each` for every word that is no way to a node, with the part of the range that it stands for, until `each` breaks.
+    pub(crate) fn try_for_each_word<B>(
+        &self,
+        _guard: &Guard<'_>,
+        range: &Range<u64>,
+        mut each: impl FnMut(Range<u64>, Word) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let word = Word(self.root.load(Ordering::Acquire));
+        let bits = word.child().map_or(INDEX_BITS, Node::bits);
         // SAFETY: nodes that are found under the guard are retired at the earliest now, so they live as long as it.
-        unsafe { visit(content, (0, bits), &range, &mut each) }
+        unsafe { visit(word, (0, bits), range, &mut each) }
     }
 
     /// Clears the locks that a dead process held, and ends the changes in whose middle it died: readers of those indices
@@ -129,23 +142,20 @@ impl RadixArray {
 /// # Safety
 /// The nodes below live during the call.
 unsafe fn visit<B>(
-    content: Content,
+    word: Word,
     (base, bits): (u64, u32),
     range: &Range<u64>,
-    each: &mut impl FnMut(Range<u64>, u64) -> ControlFlow<B>,
+    each: &mut impl FnMut(Range<u64>, Word) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
-    match content {
-        Content::Uniform(Some(value)) => {
-            let part = base.max(range.start)..(base + (1 << bits)).min(range.end);
-            if part.is_empty() { ControlFlow::Continue(()) } else { each(part, value) }
-        }
-        Content::Uniform(None) | Content::Dead => ControlFlow::Continue(()),
-        Content::Child(node) => places(node, base, range).try_for_each(|place| {
-            let below = Word(place.slot.load(Ordering::Acquire)).content();
-            // SAFETY: the caller's promise.
-            unsafe { visit(below, (place.base, place.bits), range, each) }
-        }),
-    }
+    let Some(node) = word.child() else {
+        let part = base.max(range.start)..(base + (1 << bits)).min(range.end);
+        return if part.is_empty() { ControlFlow::Continue(()) } else { each(part, word) };
+    };
+    places(node, base, range).try_for_each(|place| {
+        let below = Word(place.slot.load(Ordering::Acquire));
+        // SAFETY: the caller's promise.
+        unsafe { visit(below, (place.base, place.bits), range, each) }
+    })
 }
 
 /// Called by a core that is pinned (`unlock_taken_over`), so that nodes below the slot live.

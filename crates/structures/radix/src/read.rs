@@ -1,5 +1,7 @@
 //! Reads of single indices: at once, consistent with what a value stands for, or settled. None of them writes.
 
+use core::ops::{ControlFlow, Range};
+
 use epoch::Guard;
 use percpu::CoreIndex;
 use sync::atomic::{Ordering, fence};
@@ -113,6 +115,37 @@ impl RadixArray {
             if let Some(value) = value {
                 return holder.and_then(CoreIndex::new).map_or(Ok(value), Err);
             }
+        }
+    }
+
+    /// [`RadixArray::for_each_in`], each index at a moment at which nobody has it locked. Writes nothing.
+    pub fn for_each_settled_in(
+        &self,
+        guard: &Guard<'_>,
+        range: Range<u64>,
+        wait: &impl Wait,
+        mut each: impl FnMut(Range<u64>, u64),
+    ) {
+        let (mut from, mut round) = (range.start, 0);
+        loop {
+            let walk =
+                self.try_for_each_word(guard, &(from..range.end), |part, word| match (word.value(), word.holder()) {
+                    (Some(value), None) => {
+                        from = part.end;
+                        if let Some(value) = value {
+                            each(part, value);
+                        }
+                        ControlFlow::Continue(())
+                    }
+                    (_, holder) => ControlFlow::Break(holder),
+                });
+            match walk {
+                ControlFlow::Continue(()) => return,
+                ControlFlow::Break(Some(holder)) => wait.wait(WaitReason::Lock { holder: holder as u16 }, round),
+                // The node was folded away.
+                ControlFlow::Break(None) => {}
+            }
+            round = round.saturating_add(1);
         }
     }
 

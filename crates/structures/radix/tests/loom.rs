@@ -80,10 +80,13 @@ fn reads_during_folding(first: bool) {
 }
 
 /// A change of what a value stands for while somebody reads: all of it or nothing.
-fn reads_during_changes(first: bool) {
+fn reads_during_changes(first: bool, before: Option<u64>) {
     let words: &'static [AtomicU64; 2] = Box::leak(Box::new([AtomicU64::new(1), AtomicU64::new(1)]));
-    let setup = |array: &RadixArray, guard: &Guard| {
-        array.lock(guard, 0..1, &Spin).unwrap().set(0, Some(1)).unwrap();
+    // The index has a slot of its own, or gets it for the change.
+    let setup = move |array: &RadixArray, guard: &Guard| {
+        if before.is_some() {
+            array.lock(guard, 0..1, &Spin).unwrap().set(0, before).unwrap();
+        }
     };
     run(
         first,
@@ -94,10 +97,10 @@ fn reads_during_changes(first: bool) {
                 Some(2)
             });
         },
-        |array, guard| {
+        move |array, guard| {
             let seen =
                 array.read(guard, 0, &Spin, |value| (value, words.each_ref().map(|w| w.load(Ordering::Relaxed))));
-            assert!(seen == (Some(1), [1, 1]) || seen == (Some(2), [2, 2]), "{seen:?}");
+            assert!(seen == (before, [1, 1]) || seen == (Some(2), [2, 2]), "{seen:?}");
         },
     );
 }
@@ -141,11 +144,15 @@ fn locks() {
 #[test]
 fn changes() {
     for first in [false, true] {
-        let executions = sync::model::explore(2, move || reads_during_changes(first));
+        let executions = sync::model::explore(2, move || reads_during_changes(first, Some(1)));
         assert!(executions >= 20, "only {executions} executions");
         for mutant in ["seqlock: reader without fence", "seqlock: writer without fence"] {
-            sync::model::must_catch(mutant, 2, move || reads_during_changes(first));
+            sync::model::must_catch(mutant, 2, move || reads_during_changes(first, Some(1)));
         }
+        let executions = sync::model::explore(2, move || reads_during_changes(first, None));
+        assert!(executions >= 20, "only {executions} executions");
+        let fault = "radix: an index without a slot is looked at once";
+        sync::model::must_catch(fault, 2, move || reads_during_changes(first, None));
         let executions = sync::model::explore(2, move || cuts_and_growth(first));
         assert!(executions >= 20, "only {executions} executions");
         sync::model::must_catch("radix: cuts do not lock the root", 2, move || cuts_and_growth(first));

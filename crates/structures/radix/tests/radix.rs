@@ -1,13 +1,15 @@
 //! The array against a plain map of runs, with allocation failures; locks under threads; a dead holder.
 #![cfg(not(loom))]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use epoch::Epochs;
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
 use proptest::prelude::*;
-use radix::{INDEX_BITS, MAX_VALUE, RadixArray, free_retired};
+use radix::{INDEX_BITS, LockedRange, MAX_VALUE, RadixArray, free_retired};
 use sync::{Spin, Wait, WaitReason};
 
 fn owner() -> OwnerId {
@@ -125,6 +127,40 @@ fn what_is_locked_is_not_settled_and_not_locked_again() {
         assert!(array.try_lock_slot(&of_other, 1 << 20).is_none(), "it has no slot of its own");
         drop(locked);
         assert_eq!(array.try_lock_slot(&of_other, 3).map(|slot| slot.value()), Some(Some(7)));
+    });
+}
+
+/// Whoever waits for the lock gets it unlocked, once, with another value.
+struct Unlock<'g>(RefCell<Option<LockedRange<'g>>>);
+
+impl Wait for Unlock<'_> {
+    fn wait(&self, reason: WaitReason, _: u32) {
+        assert_eq!(reason, WaitReason::Lock { holder: 0 });
+        self.0.take().expect("it was unlocked").fill(Some(8), |_, _| ());
+    }
+}
+
+#[test]
+fn a_walk_over_what_is_settled_waits_for_locks_and_for_no_other() {
+    with_array(|arena, epochs, array| {
+        let (core, other) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let (guard, of_other) = (epochs.pin(&core), epochs.pin(&other));
+        array.lock(&guard, 3..40, &Spin).unwrap().fill(Some(7), |_, _| ());
+        // All of a leaf and a part of another: the first is folded away when the range is filled.
+        drop(array.lock_slot(&guard, 20, &Spin).unwrap());
+        let unlock = Unlock(RefCell::new(Some(array.lock(&guard, 16..36, &Spin).unwrap())));
+        let walk = |range: Range<u64>| {
+            let mut seen = Vec::new();
+            array.for_each_settled_in(&of_other, range, &unlock, |part, value| {
+                seen.extend(part.map(|index| (index, value)));
+            });
+            seen
+        };
+        let sevens = |range: Range<u64>| range.map(|index| (index, 7));
+        assert!(walk(0..16).into_iter().eq(sevens(3..16)) && walk(36..90).into_iter().eq(sevens(36..40)));
+        assert!(unlock.0.borrow().is_some(), "nothing was waited for");
+        let eights = (16..36).map(|index| (index, 8));
+        assert!(walk(0..90).into_iter().eq(sevens(3..16).chain(eights).chain(sevens(36..40))));
     });
 }
 
@@ -404,6 +440,11 @@ proptest! {
                     let empty = (index..).find(|index| !model.contains_key(index)).unwrap();
                     assert_eq!(array.first_empty(&guard, index), empty);
                 }
+                let mut settled = BTreeMap::new();
+                array.for_each_settled_in(&guard, 7..2999, &GiveUp, |range, value| {
+                    settled.extend(range.map(|index| (index, value)));
+                });
+                assert!(settled.iter().eq(model.range(7..2999)));
             }
             let mut all = BTreeMap::new();
             array.for_each(&epochs.pin(&core), |range, value| all.extend(range.map(|index| (index, value))));
