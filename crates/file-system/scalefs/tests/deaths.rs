@@ -57,7 +57,7 @@ fn open(verbs: &ObjectOperations, path: &str, flags: OpenFlags, status: StatusFl
 }
 
 /// Files f = d/f and h, of a page and a half; directories d, d/sub, e; descriptors 0 and 1 of f, the second O_APPEND; 2 and 3
-/// of a pipe that holds two slots of bytes.
+/// of a pipe that holds two slots of bytes, 4 and 5 of an empty one.
 fn prepare(verbs: &ObjectOperations) {
     let objects = verbs.objects();
     for path in ["d", "d/sub", "e"] {
@@ -72,6 +72,7 @@ fn prepare(verbs: &ObjectOperations) {
     data::write(verbs, 3, &[1; HALF]).unwrap();
     let other = open(verbs, "h", flags, StatusFlags::NONE).unwrap();
     data::close(verbs, other).unwrap();
+    assert_eq!(data::pipe(verbs, DescriptorOptions::PLAIN), Ok((4, 5)));
     names::link(objects, (AT, b"f"), (AT, b"d/f"), Follow::Nothing).unwrap();
 }
 
@@ -242,8 +243,21 @@ fn change_data<'v>(
     reserved.iter().filter_map(Cell::take).try_for_each(|page| verbs.give_page_back(page)).map_err(Errno::from)
 }
 
+/// Lets a name lead elsewhere, and takes from a pipe and puts into it; it is locked meanwhile, and so is another one behind it, of
+/// which the core's own line knows alone.
+fn change_pipe(verbs: &ObjectOperations<'_>) -> Result<(), Errno> {
+    let pipe = |end| Ok::<_, Errno>(verbs.node(verbs.description(end)?.ok_or(Errno::EBADF)?));
+    let (pipe, other) = (pipe(3)?, pipe(5)?);
+    let (waiting, room) = (verbs.peek_pipe(pipe, &mut [0; PAGE_BYTES])?, verbs.pipe_room(pipe, HALF)?);
+    let lock = |pipe, put_bytes| verbs.lock_pipe(pipe, put_bytes).map_err(|_| Errno::ENOSPC);
+    let locks = (lock(pipe, room.min(HALF))?, lock(other, 0)?);
+    change(verbs, &[("k", look(verbs, "k"), look(verbs, "f"))])?;
+    verbs.finish_pipe(locks.0, waiting, &[2; HALF][..room.min(HALF)])?;
+    verbs.finish_pipe(locks.1, 0, &[]).map_err(Errno::from)
+}
+
 /// Of these a part may have happened.
-const ON_OBJECTS: [Call; 18] = [
+const ON_OBJECTS: [Call; 19] = [
     ("chmod", |verbs| attributes::change_mode(verbs.objects(), AT, b"f", 0o600)),
     ("utimensat, access", |verbs| set_times(verbs, (NewTime::At(7), NewTime::Same))),
     ("utimensat, modification", |verbs| set_times(verbs, (NewTime::Same, NewTime::At(7)))),
@@ -260,6 +274,7 @@ const ON_OBJECTS: [Call; 18] = [
     ("write to a pipe", |verbs| data::write(verbs, 3, &[2; 100]).map(drop)),
     ("write pages to a pipe", |verbs| data::write(verbs, 3, &[2; 2 * PAGE_BYTES]).map(drop)),
     ("read from a pipe", |verbs| data::read(verbs, 2, &mut [0; PAGE_BYTES + 100]).map(drop)),
+    ("change a name and a pipe", change_pipe),
     ("dup", |verbs| data::duplicate(verbs, 0, NumberChoice::LowestFrom(5), OnExec::Keep).map(drop)),
     ("dup2", |verbs| data::duplicate_to(verbs, 3, 1, OnExec::Keep).map(drop)),
 ];
@@ -466,6 +481,18 @@ fn files_and_pipes_work_wherever_a_process_dies() {
 #[test]
 fn maintenance_changes_nothing_that_can_be_seen_wherever_a_process_dies() {
     all_deaths(&[ON_NAMES[3], ON_NAMES[5], ON_NAMES[9]], true, true);
+}
+
+/// The reader of a pipe that a dead commit had locked would wait for ever.
+#[test]
+fn a_pipe_that_is_not_noted_stays_locked() {
+    let call = *ON_OBJECTS.iter().find(|(name, _)| *name == "change a name and a pipe").unwrap();
+    sync::mutant::must_be_caught("scalefs: a pipe that a commit has locked is not noted", || {
+        die_everywhere(|access| {
+            let death = Death { call, access, is_settled: false, in_maintenance: false, tables: Tables::Smallest };
+            survive(death, None)
+        })
+    });
 }
 
 /// What makes many names change at one moment, or not at all, whoever dies.

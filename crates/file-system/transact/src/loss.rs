@@ -2,6 +2,8 @@
 
 use posix_calls::InodeNumber;
 
+use sync::mutant::planted;
+
 use crate::question::{About, AboutData, Question};
 
 /// By what an attempt has lost.
@@ -23,6 +25,7 @@ impl Loss {
                 AboutData::Offset(_) | AboutData::Status(_) | AboutData::Descriptor(_) | AboutData::MayServe(..)
             )
         );
-        if is_of_process { Loss::Unclaimed } else { Loss::Object(question.subject) }
+        let is_unclaimed = is_of_process && !planted("transact: who loses by an offset claims an object");
+        if is_unclaimed { Loss::Unclaimed } else { Loss::Object(question.subject) }
     }
 }

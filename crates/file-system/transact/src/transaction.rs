@@ -5,14 +5,19 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell, RefMut};
 
-use posix_calls::{Answer, Errno, Existence, Failed, InodeNumber, Kind, NameChanges, ObjectOperations, Precedence};
+use posix_calls::{
+    Answer, Errno, Existence, Failed, InodeNumber, Kind, NameChanges, ObjectOperations, OperationError, Outcome,
+    Precedence,
+};
 use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn};
+use crate::descriptors::Descriptors;
 use crate::hooks::Refused;
 use crate::layer::Layer;
 use crate::loss::Loss;
 use crate::name::Name;
+use crate::pipe::OwnPipe;
 use crate::question::{About, AboutData, Met, Object, Objects, Origin, Question, Reply, ask, key, meet, number};
 use crate::table::Table;
 
@@ -58,9 +63,13 @@ impl<F: Into<Errno>> From<Fault<F>> for Errno {
     }
 }
 
-/// What a transaction had changed at some time, to go back to.
+/// What a transaction had changed at some time, to go back to; but for what waits in pipes that it has made.
 #[derive(Debug)]
 pub struct Savepoint(Layer);
+
+/// What waits in each pipe that a transaction has made: they are the base's, which nobody else finds.
+#[derive(Debug)]
+pub(crate) struct OwnPipes(Vec<(InodeNumber, Box<[u8]>)>);
 
 /// What an operation inside a transaction over `B` answers.
 pub(crate) type Within<T, B> = Result<T, Failed<Fault<<B as ObjectOperations>::Fault>>>;
@@ -304,6 +313,43 @@ impl<H> Transaction<H> {
     }
 }
 
+impl<H> Transaction<H> {
+    /// What waits in the pipes that it has made.
+    pub(crate) fn own_pipes<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &P,
+    ) -> Answer<OwnPipes, P::Objects> {
+        let state = self.state();
+        let made =
+            state.objects.iter().filter(|(_, object)| object.kind == Kind::Pipe && object.origin == Origin::Made);
+        let waiting = made.map(|(pipe, _)| Ok((*pipe, state.waiting_in(base, *pipe)?)));
+        Ok(OwnPipes(waiting.collect::<Result<_, _>>()?))
+    }
+
+    /// Lets the same bytes wait there again, in a run: there may be room for more than before. Where that cannot be, the
+    /// transaction is stale.
+    pub(crate) fn restore_pipes<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P, OwnPipes(pipes): OwnPipes) {
+        let state = &mut *self.state();
+        let is_restored = |(pipe, bytes): (InodeNumber, Box<[u8]>)| {
+            let now = state.waiting_in(base, pipe).map_err(OperationError::from)?;
+            if now == bytes || planted("transact: what an undone part did to an own pipe stays") {
+                return Ok(());
+            }
+            // First all goes, so that there is room.
+            let takes = OwnPipe { taken_bytes: now.len(), put: Vec::new() };
+            let puts = OwnPipe { taken_bytes: 0, put: bytes.into_vec() };
+            for own in [takes, puts] {
+                let node = base.objects().held(&state.objects[&pipe].handle);
+                let locks = base.lock(&mut core::iter::empty(), &mut core::iter::once((node, &own)))?;
+                base.end_data(&Descriptors::default(), locks, true);
+            }
+            Ok(())
+        };
+        let restored: Outcome<(), P::Objects> = pipes.into_iter().try_for_each(is_restored);
+        state.is_stale |= restored.is_err();
+    }
+}
+
 impl<H> Default for State<H> {
     /// Nothing that has begun.
     fn default() -> State<H> {
@@ -355,6 +401,17 @@ impl<H> State<H> {
 
     pub(crate) fn kind(&self, number: InodeNumber) -> Kind {
         self.objects[&number].kind
+    }
+
+    /// The bytes in a pipe that the transaction has made.
+    fn waiting_in<P: Base<Objects: NameChanges<Handle = H>>>(
+        &self,
+        base: &P,
+        pipe: InodeNumber,
+    ) -> Answer<Box<[u8]>, P::Objects> {
+        let all = AboutData::PipeBytes(usize::MAX);
+        let asked = base.ask_data(pipe, &self.objects, &all, &mut |node| number(base.objects(), node));
+        asked.map(Reply::bytes)
     }
 
     /// What times say of the transaction's changes: from now on, no later one.

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::{fmt, mem};
 
-use posix_calls::{Errno, NameChanges as _, Precedence};
+use posix_calls::{Errno, Failed, NameChanges as _, Precedence};
 
 use crate::attempts::{Attempts, Claims};
 use crate::base::{Base, HandleIn};
@@ -208,8 +208,13 @@ impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
     /// # Errors
     /// What the part returns.
     pub fn part<T>(&self, body: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
-        let savepoint = self.running().savepoint();
-        body().inspect_err(|_| self.running().go_back(savepoint))
+        let (savepoint, base) = (self.running().savepoint(), (self.begin)());
+        let pipes = self.running().own_pipes(&base).map_err(|Failed(fault)| fault.into())?;
+        drop(base);
+        body().inspect_err(|_| {
+            self.running().go_back(savepoint);
+            self.running().restore_pipes(&(self.begin)(), pipes);
+        })
     }
 }
 

@@ -6,11 +6,12 @@ use std::cell::Cell;
 use history::{play, repeat, rounds};
 use percpu::testing::World;
 use posix_calls::attributes::{self, Access};
+use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::names;
-use posix_calls::{Credentials, Errno, Follow, ObjectOperations, OpenFlags, Start};
-use scalefs::{Context, ScaleFs, ScaleFsConfig};
-use sync::Spin;
-use transact::{Claims, Sharing, Transactional};
+use posix_calls::{Credentials, DataOperations as _, Errno, Follow, ObjectOperations, OpenFlags, Start};
+use scalefs::{Context, Host, Process, ScaleFs, ScaleFsConfig};
+use sync::{Spin, Wait, WaitReason};
+use transact::{Claims, Sharing, Transactional, WithData};
 
 fn at<N>() -> Start<N> {
     Start::WorkingDirectory
@@ -106,54 +107,86 @@ fn claims_are_heeded() {
     });
 }
 
-/// With a clock that goes on by a millisecond each time that somebody waits for a claim; two cores of one thread.
+const MILLISECOND_NS: u64 = 1_000_000;
+/// A claim after two losses.
+const RULES: Claims = Claims { after_losses: 2, after_ns: u64::MAX, last_ns: 5 * MILLISECOND_NS };
+
+/// A clock that goes on by a millisecond each time that somebody waits for a claim.
+#[derive(Debug, Default)]
+struct Clock {
+    now_ns: Cell<u64>,
+    waits: Cell<u64>,
+    /// Whether somebody sets it back whenever a call waits.
+    is_set_back: Cell<bool>,
+}
+
+impl Wait for Clock {
+    fn wait(&self, reason: WaitReason, _: u32) {
+        if reason == WaitReason::Claim {
+            self.waits.set(self.waits.get() + 1);
+            self.now_ns.set(if self.is_set_back.get() { 0 } else { self.now_ns.get() + MILLISECOND_NS });
+        }
+    }
+}
+
+impl Host for Clock {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.set(self.now_ns.get() + 1);
+        self.now_ns.get()
+    }
+}
+
+impl Clock {
+    fn waits_of(&self, body: impl FnOnce()) -> u64 {
+        let before = self.waits.get();
+        body();
+        self.waits.get() - before
+    }
+}
+
+/// Who loses by what heeds no claim, as the offset of a descriptor, lets nobody wait for it.
+fn nobody_waits_for_who_loses_by_an_offset(_: u64, (): &()) {
+    let (world, clock) = (World::new(2), Clock::default());
+    let cores = [world.core(0), world.core(1)];
+    let fs = ScaleFs::create(&cores[0], config()).unwrap();
+    let process = Process::new(fs, &cores[0], Credentials::SUPERUSER).unwrap();
+    let enter = |core: usize| fs.enter(&cores[core], &process, &clock);
+    let flags = OpenFlags::CREATE | OpenFlags::READ;
+    assert_eq!(data::open(&enter(1), at(), b"f", flags, 0o644, DescriptorOptions::PLAIN), Ok(0));
+    let waits = Cell::new(Vec::new());
+    let transactional = Transactional::new(Sharing::Shared, || WithData(enter(0))).claims(RULES).attempts(5);
+    let outcome = transactional.transaction(|t| {
+        let mut all = waits.take();
+        data::seek(&t.begin(), 0, 0, Whence::Current)?;
+        data::seek(&enter(1), 0, all.len() as i64 + 1, Whence::Start)?;
+        all.push(clock.waits_of(|| create(enter(1).objects(), format!("n{}", all.len()).as_bytes()).unwrap()));
+        waits.set(all);
+        create(&t.begin(), b"done")
+    });
+    assert_eq!((outcome, waits.take()), (Err(Errno::ECANCELED), vec![0; 5]));
+    process.exit(fs, &cores[0], &clock);
+}
+
+#[test]
+fn what_no_claim_keeps_is_not_claimed() {
+    repeat(1, (), nobody_waits_for_who_loses_by_an_offset);
+    #[cfg(shuttle)]
+    sync::mutant::must_be_caught("transact: who loses by an offset claims an object", || {
+        repeat(1, (), nobody_waits_for_who_loses_by_an_offset);
+    });
+}
+
+/// With that clock; two cores of one thread.
 #[cfg(not(shuttle))]
 mod with_a_clock {
-    use super::{Cell, Claims, Context, Credentials, ScaleFs, Sharing, Transactional, World};
+    use super::{Cell, Clock, Context, Credentials, MILLISECOND_NS, RULES, ScaleFs, Sharing, Transactional, World};
     use super::{at, config, create, exists};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use posix_calls::Errno;
     use posix_calls::attributes;
     use posix_calls::directories::make_directory;
-    use scalefs::{Direct, Host};
-    use sync::{Wait, WaitReason};
-
-    const MILLISECOND_NS: u64 = 1_000_000;
-    /// A claim after two losses.
-    const RULES: Claims = Claims { after_losses: 2, after_ns: u64::MAX, last_ns: 5 * MILLISECOND_NS };
-
-    #[derive(Debug, Default)]
-    struct Clock {
-        now_ns: Cell<u64>,
-        waits: Cell<u64>,
-        /// Whether somebody sets it back whenever a call waits.
-        is_set_back: Cell<bool>,
-    }
-
-    impl Wait for Clock {
-        fn wait(&self, reason: WaitReason, _: u32) {
-            if reason == WaitReason::Claim {
-                self.waits.set(self.waits.get() + 1);
-                self.now_ns.set(if self.is_set_back.get() { 0 } else { self.now_ns.get() + MILLISECOND_NS });
-            }
-        }
-    }
-
-    impl Host for Clock {
-        fn now_ns(&self) -> u64 {
-            self.now_ns.set(self.now_ns.get() + 1);
-            self.now_ns.get()
-        }
-    }
-
-    impl Clock {
-        fn waits_of(&self, body: impl FnOnce()) -> u64 {
-            let before = self.waits.get();
-            body();
-            self.waits.get() - before
-        }
-    }
+    use scalefs::Direct;
 
     /// How calls of either core begin, and their clock.
     type Begin<'b, 'c> = &'b dyn Fn() -> Direct<'c, Clock>;

@@ -6,7 +6,8 @@ mod data_calls;
 
 use plain::{Limits, Plain, Process};
 use posix_calls::data::{self, DescriptorOptions, Whence};
-use posix_calls::{Credentials, Errno, ObjectOperations as _, StatusFlags};
+use posix_calls::sockets;
+use posix_calls::{Credentials, DataOperations as _, Errno, ObjectOperations as _, OnExec, SocketOrder, StatusFlags};
 use proptest::prelude::*;
 use transact::{Sharing, Transactional, WithData};
 
@@ -131,6 +132,15 @@ fn what_cannot_be_is_refused_in_the_call() {
         assert_eq!(data::read(&t.begin(), read, &mut [0; 10]), Err(Errno::EDEADLK));
         assert_eq!(data::write(&t.begin(), write, &[1; 10]), Ok(10));
         assert_eq!(data::read(&t.begin(), read, &mut [0; 10]), Ok(10));
+        while let Ok(written) = data::write(&t.begin(), write, &[1; 4096]) {
+            assert_eq!(written, 4096);
+        }
+        assert_eq!(data::write(&t.begin(), write, &[1; 4096]), Err(Errno::EDEADLK));
+        // What others have received cannot be taken back, and flags of a descriptor from before are not the transaction's.
+        let socket = sockets::socket(&t.begin(), SocketOrder::Ordered, DescriptorOptions::PLAIN);
+        let pair = sockets::pair(&t.begin(), SocketOrder::Ordered, DescriptorOptions::PLAIN);
+        assert_eq!((socket, pair), (Err(Errno::EOPNOTSUPP), Err(Errno::EOPNOTSUPP)));
+        assert_eq!(t.begin().set_on_exec(0, OnExec::Close), Err(Errno::EOPNOTSUPP));
         // Who does not want to wait is told as outside.
         let options = DescriptorOptions { status: StatusFlags::NONBLOCK, ..DescriptorOptions::PLAIN };
         let (read, write) = data::pipe(&t.begin(), options)?;

@@ -105,6 +105,32 @@ fn two_directories_are_not_moved_into_each_other() {
     }
 }
 
+/// A child of the host's `fork` has a copy of the transaction, which is not its own: calls and the end are refused there.
+#[test]
+fn a_child_of_fork_is_no_member() {
+    let files = files();
+    let member = files.begin_together().unwrap();
+    let in_child = member.join();
+    member.create("mine").unwrap();
+    // SAFETY: the child makes calls that allocate nothing but an error, and ends without running anything else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_refused = |result: io::Result<()>| {
+            result.err().is_some_and(|error| error.get_ref().is_some_and(|inside| inside.is::<percpu::ClaimError>()))
+        };
+        let is_right = is_refused(in_child.create("theirs")) && is_refused(in_child.exists("mine").map(drop));
+        // SAFETY: as above.
+        unsafe { libc::_exit(i32::from(!is_right)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for our own child.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child was not refused");
+    drop(thread::spawn(move || in_child.end()));
+    member.end().unwrap();
+    assert!(exists(&files, "mine") && !exists(&files, "theirs"));
+}
+
 /// A closure whose every run is too late runs a hundred times; one that makes the same call for ever is told each time.
 #[test]
 fn who_never_gets_through_is_told() {

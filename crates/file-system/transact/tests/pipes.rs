@@ -227,6 +227,54 @@ fn who_meets_aborts_and_who_commutes_does_not() {
     }
 }
 
+/// A pipe of the transaction's own, used in parts that are undone: as if they had never been.
+fn use_own_pipe<D: DataChanges>(sharing: Sharing, begin: impl Fn() -> D) {
+    let fs = Transactional::new(sharing, || WithData(begin()));
+    let came = fs.transaction(|t| {
+        make_pipe(&t.begin());
+        let perform = |call| perform(&t.begin(), call);
+        let undo = |calls: &[Call]| {
+            let undone = t.part(|| {
+                calls.iter().for_each(|call| assert!(perform(*call).is_ok(), "{call:?}"));
+                Err::<(), _>(Errno::EIO)
+            });
+            assert_eq!(undone, Err(Errno::EIO));
+            perform(Call::Peek(20 * PAGE)).unwrap()
+        };
+        let mut seen = vec![undo(&[Call::Write(100, 7)])];
+        perform(Call::Write(PAGE + 10, 1))?;
+        perform(Call::Write(PAGE, 2))?;
+        seen.push(undo(&[Call::Read(PAGE + 10), Call::Write(10 * PAGE, 3), Call::Close(WRITE)]));
+        seen.push(undo(&[Call::Read(3 * PAGE)]));
+        t.part(|| perform(Call::Read(PAGE)).map(drop))?;
+        // A page for each, behind what is there.
+        perform(Call::Write(14 * PAGE, 4))?;
+        seen.push(perform(Call::Peek(20 * PAGE))?);
+        Ok(seen)
+    });
+    let all = "4106x1 4096x2 ";
+    assert_eq!(came.unwrap(), ["", all, all, "10x1 4096x2 57344x4 "]);
+    assert_eq!(perform(&begin(), Call::Read(20 * PAGE)).unwrap(), "10x1 4096x2 57344x4 ");
+}
+
+fn parts_of_own_pipes_are_undone() {
+    let (file_system, process) = plain();
+    use_own_pipe(Sharing::Alone, || file_system.begin(&process));
+    #[cfg(not(shuttle))]
+    {
+        let instance = instance();
+        let core = instance.claim(0, OwnerId::new(1).unwrap()).unwrap();
+        let process = scalefs::Process::new(instance.file_system(), &core, Credentials::SUPERUSER).unwrap();
+        use_own_pipe(Sharing::Shared, || instance.file_system().enter(&core, &process, &Spin));
+    }
+}
+
+#[cfg(not(shuttle))]
+#[test]
+fn an_undone_part_leaves_nothing_in_own_pipes() {
+    parts_of_own_pipes_are_undone();
+}
+
 #[cfg(not(shuttle))]
 #[test]
 fn two_sides_of_a_pipe_do_not_meet() {
@@ -236,6 +284,11 @@ fn two_sides_of_a_pipe_do_not_meet() {
 #[cfg(shuttle)]
 #[test]
 fn faults_are_found() {
+    parts_of_own_pipes_are_undone();
+    sync::mutant::must_be_caught(
+        "transact: what an undone part did to an own pipe stays",
+        parts_of_own_pipes_are_undone,
+    );
     who_meets_aborts_and_who_commutes_does_not();
     sync::mutant::must_be_caught(
         "transact: what waits in a pipe is not kept",

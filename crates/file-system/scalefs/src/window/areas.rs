@@ -17,7 +17,7 @@ use super::memory_file::MemoryFile;
 
 /// The host allows 65,530 areas a process (`vm.max_map_count`), and a page in the middle of one makes it three: with fewer pages
 /// than this in all windows, a program with few areas of its own is refused none, and each can be taken away.
-const SHOWN_LIMIT: usize = 30_000;
+const SHOWN_LIMIT: usize = if cfg!(shuttle) { 300 } else { 30_000 };
 /// Pages that windows show or hide one by one.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
@@ -108,7 +108,8 @@ impl Areas {
             None => Area::Zeros,
         };
         let is_new = !shown.contains_key(&page);
-        if is_new && SHOWN.fetch_add(1, Ordering::Relaxed) >= SHOWN_LIMIT {
+        let is_alone = planted("scalefs: a window counts its own pages alone") && shown.len() < SHOWN_LIMIT;
+        if is_new && SHOWN.fetch_add(1, Ordering::Relaxed) >= SHOWN_LIMIT && !is_alone {
             SHOWN.fetch_sub(1, Ordering::Relaxed);
             return Err(OutOfMemory);
         }
