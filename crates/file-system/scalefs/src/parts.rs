@@ -13,9 +13,10 @@ use crate::process::{self, ProcessObject};
 use crate::{description, directory, family, file, inode, pipe, socket};
 
 /// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 16] = [
+pub const OBJECT_KINDS: [&ObjectKind; 17] = [
     &hashdir::ENTRY,
     &hashdir::BUCKET,
+    &hashdir::LONG_NAME,
     &radix::SLOT,
     &radix::INNER,
     &description::DESCRIPTION,

@@ -1,6 +1,5 @@
 //! One name: two lines, the first with all that lookups of existence need, the second with the value.
 
-use core::alloc::Layout;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
@@ -28,8 +27,11 @@ const KIND_MASK: u64 = 3;
 /// Bytes of the name, or where they are.
 union NameStore {
     inline: [u8; INLINE_BYTES],
-    long: NonNull<u8>,
+    long: NonNull<LongName>,
 }
+
+/// The bytes of a name that has no room in its entry.
+pub(crate) struct LongName([u8; MAX_NAME_BYTES]);
 
 /// The first line: everything but `next` and `state` is immutable.
 #[repr(C, align(64))]
@@ -90,10 +92,13 @@ unsafe impl ArenaObject for Entry {
     const KIND: ObjectKind = ENTRY;
 }
 
-const LONG_NAME_CLASS: SizeClass = match SizeClass::of(Layout::new::<[u8; MAX_NAME_BYTES]>()) {
-    Some(class) => class,
-    None => unreachable!(),
-};
+/// What tools call the bytes of a long name.
+pub const LONG_NAME: ObjectKind = object_kind!(17, LongName as "long name" { "bytes" = 0 });
+
+// SAFETY: a kind of its own, of bytes.
+unsafe impl ArenaObject for LongName {
+    const KIND: ObjectKind = LONG_NAME;
+}
 
 impl Entry {
     /// Allocates an entry that is present, or, with a tag, will be once the operation commits.
@@ -109,9 +114,9 @@ impl Entry {
             inline[..key.name.len()].copy_from_slice(key.name);
             NameStore { inline }
         } else {
-            let long = core.allocate(LONG_NAME_CLASS)?;
+            let long = core.allocate_place::<LongName>()?;
             // SAFETY: fresh memory for 255 bytes.
-            unsafe { ptr::copy_nonoverlapping(key.name.as_ptr(), long.as_ptr(), key.name.len()) };
+            unsafe { ptr::copy_nonoverlapping(key.name.as_ptr(), long.as_ptr().cast(), key.name.len()) };
             NameStore { long }
         };
         let entry = Entry {
@@ -135,7 +140,7 @@ impl Entry {
         let place = core.allocate_place::<Entry>().inspect_err(|_| {
             if key.name.len() > INLINE_BYTES {
                 // SAFETY: allocated above, for nobody but the entry that cannot be had; the length says it is `long`.
-                unsafe { core.free(entry.first.name.long, LONG_NAME_CLASS) };
+                unsafe { core.free_object(entry.first.name.long) };
             }
         })?;
         // SAFETY: fresh memory of the entry's class.
@@ -152,7 +157,7 @@ impl Entry {
         unsafe {
             let first = &entry.as_ref().first;
             if usize::from(first.name_bytes) > INLINE_BYTES {
-                core.free(first.name.long, LONG_NAME_CLASS);
+                core.free_object(first.name.long);
             }
             core.free_object(entry);
         }
@@ -195,7 +200,7 @@ impl Entry {
             if length <= INLINE_BYTES {
                 self.first.name.inline.get_unchecked(..length)
             } else {
-                core::slice::from_raw_parts(self.first.name.long.as_ptr(), length)
+                core::slice::from_raw_parts(self.first.name.long.as_ptr().cast(), length)
             }
         }
     }

@@ -70,7 +70,7 @@ mod together;
 
 pub use change::{InsertError, Locked, LockedEntry, LockedPair, Prepared, lock_two};
 pub use dir::{Found, HashDir, LAYOUT, Present};
-pub use entry::{ENTRY, ENTRY_CLASS, MARK};
+pub use entry::{ENTRY, ENTRY_CLASS, LONG_NAME, MARK};
 pub use grow::Growth;
 pub use key::{Key, MAX_NAME_BYTES};
 pub use kill::{Killing, NotEmpty};

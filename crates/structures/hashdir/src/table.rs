@@ -13,7 +13,7 @@ use percpu::{
 };
 use sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, LongName};
 
 /// Kind of a retired entry, for the callback of `Epochs::maintain`.
 pub const KIND_ENTRY: RetiredKind = RetiredKind(1);
@@ -67,6 +67,7 @@ unsafe impl ArenaObject for WholeSegment {
 /// Where everything is in tables and entries.
 pub(crate) const LAYOUT: Fingerprint = WholeSegment::LAYOUT
     .and_layout(Entry::LAYOUT)
+    .and_layout(LongName::LAYOUT)
     .and_type::<Table>()
     .and(offset_of!(Table, retired) as u64)
     .and(offset_of!(Table, bucket_count) as u64)
