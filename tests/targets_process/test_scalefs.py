@@ -98,17 +98,29 @@ def test_names_has_right_results_and_conflicts_only_where_expected(argument: str
     assert collisions <= sum(windows.values()) // 100
 
 
-def test_a_finding_says_where_and_who(session: ProcessSession) -> None:
-    test = next(
+def open_of_one_new_name_by_both() -> TestCase:
+    return next(
         test
-        for test in generate(load_interface("names")).tests
-        if test.set_name == "open-open"
-        and not test.setup
+        for test in generate(load_interface("names"), ("open",)).tests
+        if not test.setup
         and test.calls[0].args == test.calls[1].args
         and test.calls[0].args["creat"]
         and not test.calls[0].args["excl"]
     )
-    (record,) = session.run([Job(test, 0)])
+
+
+def test_the_bytes_of_a_long_name_are_an_object_of_their_own() -> None:
+    target = started("scalefs:names=long")
+    try:
+        (session,) = target.sessions(1)
+        (record,) = session.run([Job(open_of_one_new_name_by_both(), 0)])
+    finally:
+        target.close()
+    assert {"directory bucket.first", "long name.bytes"} <= {finding.name for finding in record.findings}
+
+
+def test_a_finding_says_where_and_who(session: ProcessSession) -> None:
+    (record,) = session.run([Job(open_of_one_new_name_by_both(), 0)])
     assert {"directory bucket.first", "directory entry.name"} <= {finding.name for finding in record.findings}
     for finding in record.findings:
         assert finding.object in {"directory bucket", "directory entry", "file", "maximum's slot", "count's slot"}
