@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from typing import Annotated, Any
 
 import pytest
@@ -122,3 +123,6 @@ def test_a_document_is_not_changed_by_its_readers() -> None:
     for value in (document, entry, case, case.facts[0]):
         with pytest.raises(AttributeError, match="immutable"):
             setattr(value, value.__struct_fields__[-1], None)
+    for leaf in analyze(load_interface("names"), ["stat", "unlink"]).sets[0].leaves:
+        with pytest.raises(FrozenInstanceError):
+            leaf.feasible = False  # type: ignore[misc]

@@ -30,6 +30,7 @@ from commutant.lang import (
     choose,
     invoke,
     load_interface,
+    well_formed,
 )
 from commutant.lang.interface import CallSignature
 from commutant.lang.types import BoolType
@@ -563,3 +564,39 @@ def test_analysis_and_tests_count_the_same_paths() -> None:
     assert corpus.analysis is not None
     analysed = {one.calls: (one.paths, one.commutative_paths) for one in analyze(load_interface("names")).sets}
     assert {one.calls: (one.paths, one.commutative_paths) for one in corpus.analysis.sets} == analysed
+
+
+class Seats(Interface):
+    """No more seats are taken than there are: that is said of the state as a whole."""
+
+    seats: Annotated[int, Range(0, 4)]
+    taken: Annotated[int, Range(0, 4)]
+
+    @well_formed
+    def no_more_than_there_are(self) -> bool:
+        return self.taken <= self.seats
+
+    @call
+    def extend(self) -> bool:
+        if self.seats == 4:
+            return False
+        self.seats += 1
+        return True
+
+    @call
+    def take(self) -> bool:
+        if self.taken == self.seats:
+            return False
+        self.taken += 1
+        return True
+
+
+def test_states_of_tests_are_well_formed_as_a_whole() -> None:
+    tests = generate(Seats, ["extend", "take"]).tests
+    built = [Counter(step.call for step in test.setup) for test in tests]
+    assert {(steps["extend"], steps["take"]) for steps in built} >= {(4, 4), (4, 0), (1, 0)}
+    assert all(steps["take"] <= steps["extend"] for steps in built)
+    for test, steps in zip(tests, built, strict=True):
+        (outcome,) = test.orders[0].outcomes
+        expected = {"extend": steps["extend"] < 4, "take": steps["take"] < steps["extend"]}
+        assert [outcome.results[place] for place in (0, 1)] == [expected[one.call] for one in test.calls]
