@@ -234,20 +234,19 @@ def test_rate_and_times_are_told_in_seconds_since_the_start(monkeypatch):
     assert judged == [2.0] * 8
 
 
+def one_window_each(count):
+    return [structs.replace(test, orders=test.orders[:1]) for test in make_corpus(count).tests]
+
+
 def test_batches_get_smaller_towards_the_end():
     """At most 1,024 windows, and half of what is left, but not fewer than 16."""
     session = FakeSession(clean)
-    run(make_corpus(1200).tests, [session])
-    left, expected = 2400, []
+    run(one_window_each(2100), [session])
+    left, expected = 2100, []
     while left:
-        wanted = min(1024, max(16, left // 2))
-        expected.append(min(left, wanted - wanted % 2))
+        expected.append(min(left, 1024, max(16, left // 2)))
         left -= expected[-1]
     assert session.batches == expected
-
-
-def one_window_each(count):
-    return [structs.replace(test, orders=test.orders[:1]) for test in make_corpus(count).tests]
 
 
 def test_25_windows_in_a_row_that_die_end_the_campaign_and_24_do_not():

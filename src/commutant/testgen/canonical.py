@@ -113,9 +113,7 @@ class Canonical:
         return value
 
 
-def agree(
-    wanted: Interface, reached: Interface, *, with_handles: bool = False
-) -> Mapping[OpaqueValue, OpaqueValue] | None:
+def agree(wanted: Interface, reached: Interface, *, with_handles: bool) -> Mapping[OpaqueValue, OpaqueValue] | None:
     """If a state is the one that was asked for, which of its opaque values are which of that one's; else None.
 
     It is if what can be reached is equal up to a bijection between the opaque values, `Anything` standing for any

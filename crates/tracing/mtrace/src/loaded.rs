@@ -218,4 +218,24 @@ mod tests {
             ("hits | struct table.lock (new, t.c:9)".to_owned(), String::new())
         );
     }
+
+    #[test]
+    fn accesses_to_a_block_are_told_once_and_from_its_start() {
+        let at =
+            |instruction, offset| Access { instruction, stack: 0, core: 0, offset, size_bytes: 8, kind: true.into() };
+        let accesses_of_line = vec![at(9, 40), at(7, 0), at(9, 40), at(5, 16), at(5, 15), at(3, 41)];
+        let line = SharedLine {
+            address: 0x1000,
+            physical: None,
+            captures: vec![],
+            accesses: accesses_of_line,
+            moments: vec![],
+        };
+        let found = |start, size_bytes| {
+            let pair = |access: BlockAccess| (access.instruction, access.offset);
+            accesses(&line, start, size_bytes).into_iter().map(pair).collect::<Vec<_>>()
+        };
+        assert_eq!(found(0x1010, 25), [(5, 0), (9, 24)], "neither before the block nor behind it");
+        assert_eq!(found(0xff8, 24), [(5, 23), (7, 8)], "a block that begins in the line before");
+    }
 }
