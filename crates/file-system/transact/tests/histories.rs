@@ -101,7 +101,7 @@ fn calls_that_do_not_commute_have_an_order() {
         found += 1;
         let run = run(&case);
         aborted += u64::from(run.aborts > 0);
-        assert!(has_order(&case, &run), "no order shows history {found} from {first}: {run:#?}");
+        assert!(has_order(&case, &run), "no order shows history {found} from {first}, {case:#?}: {run:#?}");
         if found % 50_000 == 0 {
             println!("{found} of {wanted}, {aborted} with an abort");
         }
