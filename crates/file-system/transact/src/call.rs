@@ -102,6 +102,11 @@ impl<'t, P: Base> Call<'t, P> {
         self.transaction.state().is_made(node.number)
     }
 
+    /// The answer to a question about a name of which this was told before.
+    fn learn_of_name(&self, directory: Node<'_>, about: About, told: &Told) -> Within<Reply, P::Objects> {
+        self.state()?.learn_of_name(&self.base, Question { subject: directory.number, about }, told)
+    }
+
     /// What times say of the transaction's own changes.
     fn moment_ns(&self) -> u64 {
         self.transaction.state().see_moment(self.objects_of_base())
@@ -123,7 +128,7 @@ impl<'t, P: Base> Call<'t, P> {
         match told {
             Told { leads_to: Some(leads_to), .. } => Ok(leads_to),
             Told { existence: Some(Existence::Absent), .. } | Told { exists: Some(false), .. } => Ok(None),
-            _ => Ok(self.learn(directory.number, About::LeadsTo(name.clone()))?.node()),
+            told => Ok(self.learn_of_name(directory, About::LeadsTo(name.clone()), &told)?.node()),
         }
     }
 
@@ -320,7 +325,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
             Told { leads_to: Some(leads_to), .. } => Ok(kind_of(leads_to)),
             Told { existence: Some(existence), .. } => Ok(existence),
             Told { exists: Some(false), .. } => Ok(Existence::Absent),
-            _ => Ok(self.learn(directory.number, About::Existence(name.clone()))?.existence()),
+            told => Ok(self.learn_of_name(directory, About::Existence(name.clone()), &told)?.existence()),
         }
     }
 

@@ -491,6 +491,34 @@ impl<H> State<H> {
         told
     }
 
+    /// [`State::learn`] of a name of which this was told before, in answer to questions that ask for less. If it cannot be so
+    /// together, the name has changed in between, and the transaction is stale: the commit compares a name that it locks
+    /// with what that leads to, and with no other answer.
+    pub(crate) fn learn_of_name<P: Base<Objects: NameChanges<Handle = H>>>(
+        &mut self,
+        base: &P,
+        question: Question,
+        told: &Told,
+    ) -> Within<Reply, P::Objects> {
+        let loss = Loss::of(&question);
+        let reply = self.learn(base, question)?;
+        let (exists, is_symlink) = match reply {
+            Reply::Node(leads_to) => {
+                (leads_to.is_some(), leads_to.is_some_and(|node| self.kind(node) == Kind::Symlink))
+            }
+            Reply::Existence(existence) => (existence != Existence::Absent, false),
+            _ => return Ok(reply),
+        };
+        let was_there = told.exists == Some(true) || told.existence.is_some_and(|told| told != Existence::Absent);
+        let was_plain = told.existence == Some(Existence::Plain);
+        if (was_there && !exists || was_plain && is_symlink) && !planted("transact: answers about one name may differ")
+        {
+            self.lost_by.set(loss);
+            return Err(Failed(self.doom()));
+        }
+        Ok(reply)
+    }
+
     pub(crate) fn open<B: NameChanges<Handle = H>>(&self) -> Within<(), B> {
         if self.is_stale { Err(Failed(Fault::Stale)) } else { Ok(()) }
     }
