@@ -133,6 +133,12 @@ impl Marks {
         })
     }
 
+    /// What is said of the first page of a range, but for "mapped", at some moment.
+    pub(crate) fn rights_of_first(&self, guard: &Guard<'_>, range: &Range<u64>) -> Wanted {
+        let said = |wanted: Wanted, mark| wanted.with(mark, self.of(mark).get(guard, range.start).is_some());
+        RIGHTS.into_iter().fold(Wanted::AS_IT_IS, said)
+    }
+
     /// Whether nothing would change.
     pub(crate) fn are(&self, guard: &Guard<'_>, range: &Range<u64>, wanted: Wanted, wait: &impl Wait) -> bool {
         MARKS.into_iter().all(|mark| wanted.get(mark).is_none_or(|set| self.is_so(guard, range, mark, set, wait)))

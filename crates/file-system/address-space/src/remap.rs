@@ -143,11 +143,25 @@ impl<M: Mmu> AddressSpace<M> {
         (new, to): (&Range<u64>, &LockedRange<'_>),
     ) -> Result<(), RemapError> {
         let Memory { guard, pages, wait, .. } = *memory;
-        let old_marks = self.marks.lock(guard, old, unmapped().keeping_rights(), wait)?;
-        let (common, rights) = self.common(memory, old)?;
+        let mut rights = self.marks.rights_of_first(guard, old);
+        let (old_marks, new_marks, common, wanted) = loop {
+            let wanted = rights.with(Mark::Mapped, true);
+            let lock_old = || self.marks.lock(guard, old, unmapped().keeping_rights(), wait);
+            // The lower place first, as whoever locks a range: before it is known for sure which marks change.
+            let (old_marks, new_marks) = if old.start < new.start {
+                let old_marks = lock_old()?;
+                (old_marks, self.marks.lock(guard, new, wanted, wait)?)
+            } else {
+                let new_marks = self.marks.lock(guard, new, wanted, wait)?;
+                (lock_old()?, new_marks)
+            };
+            let (common, found) = self.common(memory, old)?;
+            if found == rights {
+                break (old_marks, new_marks, common, wanted);
+            }
+            rights = found;
+        };
         common.must_go_on(new.end - new.start)?;
-        let wanted = rights.with(Mark::Mapped, true);
-        let new_marks = self.marks.lock(guard, new, wanted, wait)?;
         let mapping = match common {
             Common::Anonymous => None,
             Common::File { file, page, sharing } => {

@@ -437,6 +437,27 @@ fn check_on_many(number: u64, plan: &Plan) {
     check_after(Operation::MapMany(Protection::ReadWrite), number, plan);
 }
 
+/// Lets each thread make the calls of its part of a plan.
+fn play_on(instance: &Instance<'_>, space: &AddressSpace, plan: &Plan) -> Vec<Vec<Made<Attempt, Vec<Step>>>> {
+    play(plan, |thread| {
+        let mut core = None;
+        move |(operation, memory): &Attempt| {
+            if matches!(operation, Operation::Leave) {
+                core = None;
+            }
+            let core = core.get_or_insert_with(|| instance.arena.claim(thread, owner()).unwrap());
+            core.fail_allocations_after(*memory);
+            let steps = act(instance, space, core, *operation);
+            core.fail_allocations_after(None);
+            if matches!(operation, Operation::Maintain) {
+                instance.maintain(core);
+                instance.arena.for_each_idle_core(|idle| instance.maintain(idle));
+            }
+            steps
+        }
+    })
+}
+
 fn check_after(mapped: Operation, number: u64, plan: &Plan) {
     with_instance(CORES, 40, |instance, space| {
         *lock(&instance.files.0) = vec![TestFile::default()];
@@ -448,23 +469,7 @@ fn check_after(mapped: Operation, number: u64, plan: &Plan) {
                 first.extend(act(instance, space, &core, operation));
             }
         }
-        let made = play(plan, |thread| {
-            let mut core = None;
-            move |(operation, memory): &Attempt| {
-                if matches!(operation, Operation::Leave) {
-                    core = None;
-                }
-                let core = core.get_or_insert_with(|| instance.arena.claim(thread, owner()).unwrap());
-                core.fail_allocations_after(*memory);
-                let steps = act(instance, space, core, *operation);
-                core.fail_allocations_after(None);
-                if matches!(operation, Operation::Maintain) {
-                    instance.maintain(core);
-                    instance.arena.for_each_idle_core(|idle| instance.maintain(idle));
-                }
-                steps
-            }
-        });
+        let made = play_on(instance, space, plan);
         let event = |made: &Made<Attempt, Vec<Step>>| Event {
             steps: made.outcome.clone(),
             began: made.began + 1,
@@ -512,6 +517,25 @@ fn two_protect_the_same() -> Plan {
 #[test]
 fn no_store_succeeds_after_a_protection_of_several_pages_has_returned() {
     repeat(1000, two_protect_the_same(), check_on_many);
+}
+
+/// A page moves to a lower one that has just gone, while another core protects both, whose pages it has seen mapped. They waited
+/// for each other's marks for ever.
+#[cfg(shuttle)]
+#[test]
+fn who_moves_a_page_down_and_who_protects_both_places_do_not_wait_for_each_other() {
+    let moves = [Operation::Unmap(0), Operation::Relocate(1, 0)];
+    let plan = vec![vec![(Operation::ProtectMany(Protection::Read), None)], moves.map(|move_| (move_, None)).to_vec()];
+    repeat(1000, plan, |_, plan| {
+        with_instance(CORES, 40, |instance, space| {
+            *lock(&instance.files.0) = vec![TestFile::default()];
+            let mapped = [(Operation::MapMany(Protection::ReadWrite), None)];
+            play_on(instance, space, &vec![vec![], vec![], mapped.to_vec()]);
+            let made = play_on(instance, space, plan);
+            let moved = &made[1].last().expect("it made two calls").outcome;
+            assert!(matches!(moved.last(), Some(Step::MovedTo(0))), "{moved:?}");
+        });
+    });
 }
 
 /// A test that cannot fail proves nothing.
