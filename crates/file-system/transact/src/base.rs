@@ -238,6 +238,13 @@ impl<D: DataChanges> Base for WithData<D> {
                 let offset = |description| Ok(self.0.offset(description)?.bytes);
                 Reply::Offset(description(number)?.map(offset).transpose()?)
             }
+            AboutData::Reaches(number, bytes) => {
+                let reaches = |description| -> Answer<bool, Self::Objects> {
+                    Ok(self.0.may_reach(description, bytes)? && self.0.offset(description)?.bytes >= bytes)
+                };
+                // If it is not there any more, that is told by what it leads to.
+                Reply::Truth(description(number)?.map_or(Ok(true), reaches)?)
+            }
             AboutData::PipeBytes(length) => {
                 // A caller's buffer may be larger than any pipe.
                 let mut bytes = vec![0; length.min(FIRST_LOOK_BYTES)];

@@ -8,12 +8,13 @@ use posix_calls::{
     OperationError, Outcome, PAGE_BYTES, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState,
     StatusFlags, Use, WriteAt, Written,
 };
+use sync::mutant::planted;
 
 use crate::base::WithData;
 use crate::call::{Call, Node, OpenNode};
 use crate::descriptors::OwnDescriptor;
 use crate::file::Part;
-use crate::question::{About, AboutData, Described};
+use crate::question::{About, AboutData, Described, Question, Reply};
 use crate::transaction::{Fault, Within, from_base};
 
 /// An open file description during a call.
@@ -284,6 +285,19 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
 
     fn offset_stays(&self, _: Description<'_>, _: Offset) -> AnswerOf<bool, Self> {
         self.state()?.recheck(&self.base).map(|()| true)
+    }
+
+    fn may_reach(&self, description: Description<'_>, bytes: u64) -> AnswerOf<bool, Self> {
+        let state = self.state()?;
+        let about = About::Data(AboutData::Offset(description.real));
+        let told = state.told(&Question { subject: state.root, about });
+        let known = state.layer.descriptors.offset(description.identity).or_else(|| told.and_then(Reply::offset));
+        drop(state);
+        match known {
+            Some(offset) => Ok(offset >= bytes),
+            None if planted("transact: an offset that is not reached is kept as what it is") => Ok(true),
+            None => Ok(self.known_data(self.root(), AboutData::Reaches(description.real, bytes))?.truth()),
+        }
     }
 
     fn lock_offset<'v>(&'v self, description: Description<'v>) -> AnswerOf<OffsetLock<'v>, Self> {

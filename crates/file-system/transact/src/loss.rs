@@ -22,7 +22,11 @@ impl Loss {
         let is_of_process = matches!(
             question.about,
             About::Data(
-                AboutData::Offset(_) | AboutData::Status(_) | AboutData::Descriptor(_) | AboutData::MayServe(..)
+                AboutData::Offset(_)
+                    | AboutData::Reaches(..)
+                    | AboutData::Status(_)
+                    | AboutData::Descriptor(_)
+                    | AboutData::MayServe(..)
             )
         );
         let is_unclaimed = is_of_process && !planted("transact: who loses by an offset claims an object");

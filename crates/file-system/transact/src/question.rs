@@ -109,6 +109,8 @@ pub enum AboutData {
     MayServe(u32, Use),
     /// The offset of a descriptor's description.
     Offset(u32),
+    /// Whether that is at least so many bytes.
+    Reaches(u32, u64),
     /// Its flags.
     Status(u32),
     /// What waits in a pipe, at most so many bytes.
@@ -122,7 +124,10 @@ pub enum AboutData {
 impl AboutData {
     fn mixed(&self) -> u64 {
         match *self {
-            AboutData::Bytes(offset, _) | AboutData::EndsAt(offset) | AboutData::IsShorterThan(offset) => offset,
+            AboutData::Bytes(offset, _)
+            | AboutData::EndsAt(offset)
+            | AboutData::IsShorterThan(offset)
+            | AboutData::Reaches(_, offset) => offset,
             AboutData::Descriptor(number)
             | AboutData::MayServe(number, _)
             | AboutData::Offset(number)

@@ -81,6 +81,8 @@ fn who_touches_other_bytes_does_not_abort() {
         (vec![Call::ReadAt(0, 10, 0)], vec![Call::Read(0, 10)]),
         (vec![Call::WriteAt(0, 10, 1, 8_000)], vec![Call::ReadAt(0, 10, 0), Call::Size("g")]),
         (vec![Call::WriteAt(2, 10, 1, 0)], vec![Call::Truncate(0, 5)]),
+        // It would lead to before the beginning from either offset.
+        (vec![Call::Seek(0, -20, Whence::Current)], vec![Call::Read(0, 10)]),
         // A hole is made at either end.
         (vec![Call::WriteAt(0, 10, 1, 8_000)], vec![Call::WriteAt(0, 10, 2, 9_000)]),
     ];
@@ -97,6 +99,7 @@ fn who_touches_the_same_aborts() {
         (vec![Call::Size("f")], vec![Call::WriteAt(0, 10, 2, 9_000)]),
         (vec![Call::Seek(0, 0, Whence::End)], vec![Call::Truncate(0, 100)]),
         (vec![Call::Read(0, 10)], vec![Call::Read(0, 10)]),
+        (vec![Call::Seek(0, -10, Whence::Current)], vec![Call::Read(0, 10)]),
         (vec![Call::Write(1, 10, 1)], vec![Call::Write(1, 10, 2)]),
         (vec![Call::ReadAt(2, 10, 0)], vec![Call::WriteAt(2, 1, 2, 5)]),
         (vec![Call::Seek(2, 0, Whence::Current)], vec![Call::Close(2)]),
@@ -118,7 +121,11 @@ fn bytes_are_what_transactions_meet_by() {
 #[test]
 fn faults_are_found() {
     sync::mutant::must_be_caught("transact: bytes that were read are not kept", who_touches_the_same_aborts);
-    sync::mutant::must_be_caught("transact: a read keeps the whole size", who_touches_other_bytes_does_not_abort);
+    for fault in
+        ["transact: a read keeps the whole size", "transact: an offset that is not reached is kept as what it is"]
+    {
+        sync::mutant::must_be_caught(fault, who_touches_other_bytes_does_not_abort);
+    }
 }
 
 #[test]
