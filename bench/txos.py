@@ -88,8 +88,8 @@ HEAD = ("| what | goal | TxOS | here | smallest to largest | command |", "| --- 
 
 SECTION = """
 ## Transactions beside TxOS
-What `make bench-transactions` measures. It ran on {machine}, {date}, at commit {commit}. TxOS's figures are those of its
-thesis (tables 5.1, 5.2, 6.1; section 5.6), of its own kernel and machines.
+What `make bench-transactions` measured on {date} at commit {commit}. TxOS's figures are those of its thesis (tables
+5.1, 5.2, 6.1; section 5.6), of its own kernel and machines. Ours are of {machine}.
 """
 
 

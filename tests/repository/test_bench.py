@@ -153,5 +153,7 @@ def test_what_is_not_measured_beside_txos_says_why() -> None:
     assert f"| {name} | ≤ 2, **missed** |  | **3.00** | 2.50 to 9.00 | `cargo bench` |" in rows
     assert sum("not measured" in row or "commits" in row or "campaign" in row for row in rows) == len(ROWS) - 1
     area = {"figures": [figure.to_json()], "machine": {"cores": "2", "commit": "abcdefgh"}, "date": "2026-01-31"}
-    assert "on cores 2, 2026-01-31, at commit abcdefg" in "\n".join(section(area))
+    text = "\n".join(section(area))
+    assert "on 2026-01-31 at commit abcdefg." in text
+    assert "Ours are of cores 2." in text
     assert not list(section(None))
