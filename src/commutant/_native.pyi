@@ -66,8 +66,8 @@ def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) ->
 class KernelTypes:
     """A kernel's types, to be looked up by name."""
 
-    def __init__(self, btf: bytes) -> None:
-        """From BTF, raw or in a `vmlinux`; ValueError says what is wrong with it."""
+    def __init__(self, btf: bytes, modules: Sequence[bytes] = ()) -> None:
+        """From BTF, raw or in a `vmlinux`, and that of modules; ValueError says what is wrong with it."""
 
     def structure(self, name: str) -> tuple[int, list[tuple[str, int, int, bool, bool]]] | None:
         """Size in bytes of the structure or union of that name, and all its members with those embedded in it; None if
@@ -147,6 +147,16 @@ class ProgramFile:
 
     def variable(self, address: int) -> tuple[str, int] | None:
         """The variable that an address lies in, and how many bytes behind its start."""
+
+class RelocatableFile:
+    """A kernel's module, or another relocatable file, as it was loaded. Belongs to the thread that made it."""
+
+    def __init__(self, path: str | PathLike[str], functions: Mapping[str, int]) -> None:
+        """Reads a file whose functions were loaded at these addresses; ValueError says in one line what is wrong with
+        it."""
+
+    def code(self, address: int) -> list[tuple[str, tuple[str, int] | None]]:
+        """The functions that an instruction belongs to, the innermost first: name, and file and line if known."""
 
 class ScaleFs:
     """A file system in memory (crate `scalefs`), and one process of user 0 in it; see `commutant.scalefs`.

@@ -6,14 +6,16 @@ that was inlined there, or in several: each becomes a frame of its own above the
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import queue
 import re
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import structs
@@ -21,11 +23,13 @@ from msgspec import structs
 from commutant import _native
 from commutant.mtrace import Access, Finding
 
-_FRAME = re.compile(r"(.+?)(@0x[0-9a-f]+)?\+0x([0-9a-f]+)")
+_FRAME = re.compile(r"(.+?)(@0x[0-9a-f]+)?\+0x([0-9a-f]+)( \[.+\])?")
+"""Function, copy, offset, module."""
 _COPY = re.compile(r"@0x[0-9a-f]+")
-_SOURCES = re.compile(r".*/((?:crates|library)/.*)|(?:.*/)?build_\w+/(.*)")
+_SOURCES = re.compile(r".*/((?:crates|library)/.*)|(?:.*/)?build_\w+/(.*)|/build/[^/]+/linux-[0-9][^/]*/(.*)")
 """What of a source file's path is the same on every machine: of this repository's crates, of Rust's own library, and of
-Debian's kernels, which are built in folders such as `debian/build/build_amd64_none_amd64`."""
+Debian's kernels, which are built in folders such as `debian/build/build_amd64_none_amd64`, but for what is written in
+assembler: that keeps the folder that the sources lie in."""
 _TYPE_ARGUMENTS = re.compile(r"<.*>$")
 
 
@@ -35,6 +39,15 @@ Code = Sequence[tuple[str, tuple[str, int] | None]]
 
 Symbol = tuple[int, int, str]
 """First address, first address behind, name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFile:
+    """A file that was loaded beside the program, as a kernel's module is: with debug information, and where its
+    functions lie, by the names that they have in the file."""
+
+    path: Path
+    functions: Mapping[str, int]
 
 
 def distinct_names(symbols: Iterable[Symbol]) -> list[Symbol]:
@@ -53,9 +66,10 @@ def without_copy(name: str) -> str:
 class Stacks:
     """Expands the stacks of one program or kernel; for any number of threads."""
 
-    def __init__(self, path: Path, symbols: Iterable[Symbol]) -> None:
-        """`symbols` are the program's, with distinct names or not."""
+    def __init__(self, path: Path, symbols: Iterable[Symbol], modules: Sequence[ModuleFile] = ()) -> None:
+        """`symbols` are the program's, with distinct names or not, and its modules', called `name [module]`."""
         self._path = path
+        self._modules = modules
         self._starts: dict[str, list[tuple[int, int]]] = {}
         for start, end, name in symbols:
             self._starts.setdefault(name, []).append((start, end))
@@ -65,10 +79,11 @@ class Stacks:
         self._worker: threading.Thread | None = None
 
     def code(self, address: int) -> Code:
-        """What the code at an address belongs to; raises ValueError if the file is no ELF file."""
+        """What the code at an address belongs to; raises ValueError if the file there is no ELF file, or if a module's
+        is not that of the module that was loaded."""
         with self._start_worker:
             if self._worker is None:
-                arguments = (self._path, self._questions)
+                arguments = (self._path, self._modules, self._questions)
                 self._worker = threading.Thread(target=_answer, args=arguments, name="debug-information", daemon=True)
                 self._worker.start()
                 weakref.finalize(self, self._questions.put, None)
@@ -99,11 +114,11 @@ class Stacks:
         match = _FRAME.fullmatch(frame)
         if match is None:
             return (frame,)
-        name, copy, offset = match[1], match[2] or "", int(match[3], 16)
-        frame = f"{name}+{offset:#x}"
+        name, copy, offset, module = match[1], match[2] or "", int(match[3], 16), match[4] or ""
+        frame = f"{name}+{offset:#x}{module}"
         # Where several functions that nobody told apart have one name, what all of them agree on is told, from the
         # outermost function inwards.
-        places = [start for start, end in self._starts.get(name + copy, ()) if start + offset < end]
+        places = [start for start, end in self._starts.get(name + copy + module, ()) if start + offset < end]
         told = [reversed(self._shown(frame, start + offset)) for start in places]
         agreed = itertools.takewhile(lambda lines: len(set(lines)) == 1, zip(*told, strict=False))
         return tuple(lines[0] for lines in agreed)[::-1] or (frame,)
@@ -120,16 +135,32 @@ class Stacks:
 _Questions = queue.SimpleQueue[tuple[int, Future[Code]] | None]
 
 
-def _answer(path: Path, questions: _Questions) -> None:
+def _answer(path: Path, modules: Sequence[ModuleFile], questions: _Questions) -> None:
     """Answers what code is at an address until None comes: a file belongs to the thread that opened it."""
-    file = None
+    starts = sorted((start, number) for number, module in enumerate(modules) for start in module.functions.values())
+    last = {number: start for start, number in starts}
+    files: dict[int | None, _native.ProgramFile | _native.RelocatableFile] = {}
     while (question := questions.get()) is not None:
         address, answer = question
         try:
-            file = file or _native.ProgramFile(path)
-            answer.set_result(file.code(address))
+            behind = bisect.bisect_right(starts, address, key=lambda entry: entry[0])
+            number = starts[behind - 1][1] if behind else None
+            if number is not None and address - last[number] >= _FUNCTION_BYTES:
+                number = None
+            if number not in files:
+                module = None if number is None else modules[number]
+                files[number] = (
+                    _native.ProgramFile(path)
+                    if module is None
+                    else _native.RelocatableFile(module.path, module.functions)
+                )
+            answer.set_result(files[number].code(address))
         except Exception as error:  # for who asked
             answer.set_exception(error)
+
+
+_FUNCTION_BYTES = 1 << 20
+"""No function is longer: so far behind the last one of a module lies something else."""
 
 
 def _place(line: tuple[str, int] | None) -> str:
@@ -137,4 +168,4 @@ def _place(line: tuple[str, int] | None) -> str:
         return ""
     path, number = line
     known = _SOURCES.fullmatch(path)
-    return f" {(known[1] or known[2]) if known else path}:{number}"
+    return f" {(known[1] or known[2] or known[3]) if known else path}:{number}"

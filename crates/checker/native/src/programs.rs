@@ -1,13 +1,15 @@
 //! Names of programs' addresses (crate `program-naming`).
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use program_naming::ProgramFile as Names;
+use program_naming::{CodeName as Name, ProgramFile as Names, RelocatableFile as Relocated};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<RelocatableFile>()?;
     module.add_class::<ProgramFile>()
 }
 
@@ -34,11 +36,33 @@ impl ProgramFile {
 
     /// The functions that an instruction belongs to, the innermost first.
     fn code(&self, address: u64) -> Vec<CodeName> {
-        self.0.code(address).into_iter().map(|name| (name.function, name.line)).collect()
+        plain(self.0.code(address))
     }
 
     /// The variable that an address lies in, and how many bytes behind its start.
     fn variable(&self, address: u64) -> Option<(String, u64)> {
         self.0.variable(address).map(|(name, offset)| (name.to_owned(), offset))
     }
+}
+
+/// A kernel's module, or another relocatable file, as it was loaded. Belongs to the thread that made it.
+#[pyclass(unsendable)]
+pub struct RelocatableFile(Relocated);
+
+#[pymethods]
+impl RelocatableFile {
+    /// Reads a file whose functions were loaded at these addresses; ValueError says in one line what is wrong with it.
+    #[new]
+    fn new(path: PathBuf, functions: HashMap<String, u64>) -> PyResult<Self> {
+        Relocated::open(&path, &functions).map(Self).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The functions that an instruction belongs to, the innermost first.
+    fn code(&self, address: u64) -> Vec<CodeName> {
+        plain(self.0.code(address))
+    }
+}
+
+fn plain(names: Vec<Name>) -> Vec<CodeName> {
+    names.into_iter().map(|name| (name.function, name.line)).collect()
 }

@@ -71,10 +71,11 @@ type MemberRow = (String, u64, u64, bool, bool);
 
 #[pymethods]
 impl PyKernelTypes {
-    /// From BTF, raw or in a `vmlinux`; ValueError says what is wrong with it.
+    /// From BTF, raw or in a `vmlinux`, and that of modules; ValueError says what is wrong with it.
     #[new]
-    fn new(python: Python<'_>, btf: &[u8]) -> PyResult<Self> {
-        python.detach(|| Ok(Self(kernel_types(btf, &[])?.unwrap_or_else(KernelTypes::none))))
+    #[pyo3(signature = (btf, modules = Vec::new()))]
+    fn new(python: Python<'_>, btf: &[u8], modules: Vec<PyBackedBytes>) -> PyResult<Self> {
+        python.detach(|| Ok(Self(kernel_types(btf, &modules)?.unwrap_or_else(KernelTypes::none))))
     }
 
     /// Size in bytes of the structure or union of that name, and all its members with those embedded in it; None if there

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use addr2line::{Loader, demangle_auto};
+use addr2line::{Context, Loader, demangle_auto};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol, SymbolKind};
 
@@ -27,6 +27,14 @@ pub enum ProgramNamingError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Its debug information is missing or not that of what was loaded.
+    #[error("{path}: {problem}")]
+    Mismatch {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 /// What an instruction belongs to; a call that was inlined has one for each function.
@@ -36,6 +44,23 @@ pub struct CodeName {
     pub function: String,
     /// Source file and line, if debug information tells.
     pub line: Option<(String, u32)>,
+}
+
+impl CodeName {
+    /// The functions that debug information tells of an instruction, the innermost first.
+    pub(crate) fn all<R: gimli::Reader>(context: &Context<R>, address: u64) -> Vec<Self> {
+        let mut names = Vec::new();
+        if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
+            while let Ok(Some(frame)) = frames.next() {
+                let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
+                let Some(function) = function.map(std::borrow::Cow::into_owned) else { continue };
+                let place = frame.location.as_ref();
+                let line = place.and_then(|place| Some((place.file?.to_owned(), place.line.unwrap_or(0))));
+                names.push(Self { function, line });
+            }
+        }
+        names
+    }
 }
 
 /// A segment that is mapped from the file.

@@ -116,18 +116,7 @@ impl Module {
     /// The functions that an instruction belongs to, the innermost first; none without debug information.
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<CodeName> {
-        let mut names = Vec::new();
-        let Some(context) = &self.context else { return names };
-        if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
-            while let Ok(Some(frame)) = frames.next() {
-                let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
-                let Some(function) = function.map(std::borrow::Cow::into_owned) else { continue };
-                let place = frame.location.as_ref();
-                let line = place.and_then(|place| Some((place.file?.to_owned(), place.line.unwrap_or(0))));
-                names.push(CodeName { function, line });
-            }
-        }
-        names
+        self.context.as_ref().map_or_else(Vec::new, |context| CodeName::all(context, address))
     }
 
     /// The unit that has the code at an address.

@@ -1,8 +1,9 @@
 //! This test's own executable is the file that is named.
 
+use std::collections::HashMap;
 use std::io::Write;
 
-use program_naming::{ProgramFile, ProgramNamingError};
+use program_naming::{ProgramFile, ProgramNamingError, RelocatableFile};
 use proptest::prelude::*;
 
 #[unsafe(no_mangle)]
@@ -66,6 +67,10 @@ proptest! {
         file.write_all(&bytes).expect("written");
         if let Ok(program) = ProgramFile::open(file.path(), true) {
             let _ = (program.code(0x1000), program.variable(0x1000), program.address_at(0x1000));
+        }
+        let loaded = HashMap::from([("a_function_to_be_found".to_owned(), 0x1000)]);
+        if let Ok(module) = RelocatableFile::open(file.path(), &loaded) {
+            let _ = module.code(0x1000);
         }
     }
 }
