@@ -5,9 +5,11 @@ use std::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PagePool};
 use percpu::testing::World;
+#[cfg(debug_assertions)]
+use scalefs::ObjectOperations;
 use scalefs::{
-    Context, Credentials, Errno, Follow, ObjectOperations, OpenFlags, OwnedConfig, OwnedScaleFs, Process, ScaleFs,
-    ScaleFsConfig, Start, names,
+    Context, Credentials, Errno, Follow, OpenFlags, OwnedConfig, OwnedScaleFs, Process, ScaleFs, ScaleFsConfig, Start,
+    names,
 };
 use sync::Spin;
 

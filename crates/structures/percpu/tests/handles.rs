@@ -5,7 +5,10 @@ use std::alloc::Layout;
 use std::time::Duration;
 
 use percpu::testing::{World, owner};
-use percpu::{ClaimError, CoreLock, LockRank, OutOfMemory, SizeClass};
+use percpu::{ClaimError, OutOfMemory, SizeClass};
+#[cfg(debug_assertions)]
+use percpu::{CoreLock, LockRank};
+#[cfg(debug_assertions)]
 use sync::Spin;
 
 #[test]
