@@ -64,6 +64,28 @@ def test_calls_that_share_more_are_listed_though_no_test_became_worse():
     assert "share more" not in same and "share less" not in same
 
 
+def test_what_neither_or_one_run_reaches_stands_below_their_percentages():
+    tests = [JudgedTest(make_test(number), Outcome.CONFLICT_FREE) for number in range(2)]
+    linux, ramfs, library = (
+        RunReport(summary_of(tests, "names", target), tests)
+        for target in ("linux", "linux:fs=ramfs", "library:path=a.so")
+    )
+
+    def shown(base, new):
+        comparison = compare_runs(base, new)
+        sides = [side_of_run("run", run, True) for run in (base, new)]
+        out = io.StringIO()
+        print_run_comparison(comparison, *sides, Console(file=out, width=300))
+        return out.getvalue(), run_comparison_markdown(comparison, *sides)
+
+    puts_off = "work that the kernel puts off to later calls; names beyond 200 bytes"
+    for text in shown(linux, ramfs):
+        assert text.count("Not reached") == 1 and f"Not reached: {puts_off}" in text
+    for text, new in zip(shown(linux, library), ("NEW", "new"), strict=True):
+        assert f": {puts_off}" in text and f"Not reached in {new}: names beyond 200 bytes" in text
+        assert text.index("not conflict-free") < text.index("Not reached in") < text.index(f"Not reached in {new}")
+
+
 def test_markdown_has_no_html_but_the_folds():
     old, new = corpora()
     sides = [side_of_corpus(HOSTILE_NAMES[2], old), side_of_corpus(HOSTILE_NAMES[3], new)]

@@ -31,6 +31,7 @@ def _run_parts(comparison: RunComparison, base: Side, new: Side) -> Iterator[str
         f"Shared variables, summed up over the tests: {before:,} → {after:,}."
     )
     yield f"- base: {code(base.title)}: {base.counts}\n- new: {code(new.title)}: {new.counts}"
+    yield from (f"{line}." for line in comparison.reach("base", "new"))
     worse = [one for one in comparison.sets if one.worse]
     if worse:
         rows = (

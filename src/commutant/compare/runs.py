@@ -8,7 +8,7 @@ NEW. So what merely comes and goes is in neither list.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,7 +17,7 @@ from commutant.campaign import Outcome
 from commutant.compare.known import Known
 from commutant.corpus import SetOfCalls
 from commutant.documents import Part
-from commutant.report import BADNESS, FindingGroup, FingerprintTable, JudgedTest, RunReport, group_findings
+from commutant.report import BADNESS, FindingGroup, FingerprintTable, JudgedTest, RunReport, group_findings, not_reached
 from commutant.support import UsageError
 
 
@@ -65,7 +65,8 @@ class ChangedSet:
 class RunComparison:
     """Two runs compared. `appeared` holds groups of NEW, `went` of BASE, `stayed` of NEW, each in order of first sight.
 
-    `common` counts tests that both judged, `only_base` and `only_new` those that one did.
+    `common` counts tests that both judged, `only_base` and `only_new` those that one did. `not_reached` tells of BASE
+    and of NEW what none of their tests can have met.
     """
 
     common: int
@@ -76,6 +77,7 @@ class RunComparison:
     appeared: Sequence[FindingGroup]
     went: Sequence[FindingGroup]
     stayed: Sequence[FindingGroup]
+    not_reached: tuple[Sequence[str], Sequence[str]]
 
     @property
     def worse(self) -> list[ChangedTest]:
@@ -86,6 +88,18 @@ class RunComparison:
     def shared(self) -> tuple[int, int]:
         """Variables that the tests of both share, summed up over the tests: in BASE and in NEW."""
         return sum(one.shared_before for one in self.sets), sum(one.shared_after for one in self.sets)
+
+    def reach(self, base: str, new: str) -> Iterator[str]:
+        """What the percentages of BASE and NEW say nothing about, a line each, or one if it is the same."""
+        if self.not_reached[0] == self.not_reached[1]:
+            sides = [("Not reached", self.not_reached[0])]
+        else:
+            sides = [
+                (f"Not reached in {name}", missing) for name, missing in zip((base, new), self.not_reached, strict=True)
+            ]
+        for title, missing in sides:
+            if missing:
+                yield f"{title}: {'; '.join(missing)}"
 
     @property
     def better(self) -> list[ChangedTest]:
@@ -125,6 +139,7 @@ def compare_runs(base: RunReport, new: RunReport) -> RunComparison:
         appeared=[group for group in groups.values() if group.is_new],
         went=[group for group in judged_twice.values() if not seen_in_new.has(group)],
         stayed=[group for group in groups.values() if not group.is_new],
+        not_reached=(not_reached(base.summary), not_reached(new.summary)),
     )
 
 

@@ -28,6 +28,8 @@ def print_run_comparison(comparison: RunComparison, base: Side, new: Side, conso
     """Two runs: counts, calls that became worse with the variables behind, variables that appeared and went."""
     for label, side in (("BASE", base), ("NEW", new)):
         _line(console, Text(f"{label:<5}").append(side.title, style="bold").append(f": {side.counts}"))
+    for line in comparison.reach("BASE", "NEW"):
+        _line(console, Text(line, style="dim"))
     worse, better = len(comparison.worse), len(comparison.better)
     before, after = (_each(shared, comparison.common) for shared in comparison.shared)
     _line(

@@ -23,6 +23,7 @@ from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
 from commutant.report.parallel import ParallelCall, parallel_calls
 from commutant.report.ranking import SharedVariable, rank_shared
+from commutant.report.reach import not_reached
 from commutant.report.sarif import sarif
 from commutant.report.show import print_test, test_json
 from commutant.report.terminal import print_by_sharing, print_heat_map, print_run
@@ -60,6 +61,7 @@ __all__ = [
     "kind_by_name",
     "loop_of",
     "loop_program",
+    "not_reached",
     "parallel_calls",
     "print_by_sharing",
     "print_first",
