@@ -651,6 +651,10 @@ def clone(value: _T) -> _T:
     """A copy of a part of a state that can change without the original, which must not change any more; unknown scalars
     are shared."""
 
+def changed(copy: object, original: object) -> bool:
+    """Whether a copy of a part of a state has been changed since. Decides nothing; what was replaced by its equal
+    counts, too."""
+
 def independent(left: LazyRecord, right: LazyRecord) -> bool:
     """Whether neither of two runs, which left these states, changed what the other looked at. Decides nothing; False
     may also mean that this cannot be told."""

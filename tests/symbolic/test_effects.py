@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -22,6 +23,11 @@ class Group(Sort):
     """The first part of a key."""
 
 
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
 class Entry(Struct):
     count: int
     flag: bool
@@ -34,6 +40,8 @@ class State(Interface):
     entries: Map[Key, Entry]
     slots: Map[tuple[Group, int], int]
     items: Seq[int]
+    rows: Map[Key, Seq[int]]
+    colours: Map[Key, Colour]
 
 
 def set_number(state: Any, _: Any) -> None:
@@ -78,6 +86,19 @@ def inner_a(state: Any, keys: Any) -> None:
 
 def empty_inner_a(state: Any, keys: Any) -> None:
     state.entries[keys["a"]].inner.clear()
+
+
+def grow_row_a(state: Any, keys: Any) -> None:
+    state.rows[keys["a"]].append(1)
+
+
+def see_row_and_colour_b(state: Any, keys: Any) -> None:
+    assert len(state.rows[keys["b"]]) >= 0
+    assert state.colours[keys["b"]] != 3
+
+
+def paint_a(state: Any, keys: Any) -> None:
+    state.colours[keys["a"]] = Colour.RED
 
 
 def lowest_g(state: Any, keys: Any) -> None:
@@ -176,9 +197,19 @@ def test_what_another_made_known_counts_for_who_looked_at_all() -> None:
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [(set_number, count_a), (count_a, flag_a), (inner_a, count_b), (remove_a, take_g), (take_h, count_a)],
+    [
+        (set_number, count_a),
+        (count_a, flag_a),
+        (inner_a, count_b),
+        (remove_a, take_g),
+        (take_h, count_a),
+        (grow_row_a, see_row_and_colour_b),
+        (paint_a, see_row_and_colour_b),
+    ],
 )
 def test_changes_carried_over_are_those_of_a_run_there(left: Step, right: Step) -> None:
+    """A sequence or a member of an enumeration that a map held and a run had looked at was taken for a changed map."""
+
     def same(_: Any, mine: Any, theirs: Any) -> bool:
         assert independent(mine, theirs)
         carried, the_other_way = clone(mine), clone(theirs)

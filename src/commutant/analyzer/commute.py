@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from commutant.analyzer.cube import NO_DIFFERENCE, REFUSED, Corner, Cube, Difference, Place
 from commutant.analyzer.oracle import IN_USE, NOW, Answers, SymbolicOracle
-from commutant.guard import Kinds, begin_path, check_source, placed
+from commutant.guard import CHANGES_STATE, Kinds, begin_path, check_source, placed
 from commutant.lang import (
     ESCAPES,
     WHOLE_STATE,
@@ -34,6 +34,7 @@ from commutant.symbolic import (
     IntValue,
     Literal,
     SortValue,
+    changed,
     check_not_shared,
     clone,
     current,
@@ -213,14 +214,22 @@ class CallSet:
         before, context.in_restriction = context.in_restriction, True
         try:
             for method in self._of_whole_state:
-                try:
-                    holds = bool(method(clone(initial)))
-                except (Exception, SystemExit) as error:
-                    raise placed(error, self.interface, method.__name__) from None
-                if not holds:
+                if not self._holds(method, initial):
                     raise Infeasible
         finally:
             context.in_restriction = before
+
+    def _holds(self, method: Callable[..., Any], *of: Any) -> bool:
+        """Whether a condition holds of the initial state, or of an entry of it; it sees copies, and may not change
+        them."""
+        seen = [clone(part) for part in of]
+        try:
+            holds = bool(method(*seen))
+            if any(map(changed, seen, of)):
+                raise UsageError(CHANGES_STATE)
+        except ESCAPES as error:
+            raise placed(error, self.interface, method.__name__) from None
+        return holds
 
     def _touch(self, initial: Interface, arguments: dict[str, Any]) -> None:
         try:
@@ -283,7 +292,7 @@ class CallSet:
                 content = getattr(value, field).content
                 current().undo_with(setattr, content, "hook", content.hook)
                 content.hook = self._hook(initial, f"{name}.{field}", key, value)
-            return all(hook(initial, *outer, key, value) for hook in hooks)
+            return all(self._holds(hook, initial, *outer, key, value) for hook in hooks)
 
         return holds
 

@@ -1,6 +1,7 @@
 """Models kept within bounds: their faults told by place, their time limited, their sources checked."""
 
 from commutant.guard.faults import (
+    CHANGES_STATE,
     ChoiceRefused,
     Endless,
     Kinds,
@@ -15,6 +16,7 @@ from commutant.guard.faults import (
 from commutant.guard.source_checks import check_source
 
 __all__ = [
+    "CHANGES_STATE",
     "ChoiceRefused",
     "Endless",
     "Kinds",

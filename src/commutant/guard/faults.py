@@ -22,6 +22,9 @@ from commutant.symbolic import BoolValue, Infeasible, IntValue, SortValue, Symbo
 SECONDS_PER_PATH = 10.0
 """How long one path may take before the model counts as looping."""
 
+CHANGES_STATE = "it changes the state: expected a condition that only looks"
+"""Of a `@well_formed` method."""
+
 _PACKAGE = Path(__file__).parents[1]
 _MODELS = _PACKAGE / "interfaces"
 

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from commutant.corpus import Value, encode
-from commutant.guard import Endless, ModelFault, at_method, faults_of
+from commutant.guard import CHANGES_STATE, Endless, ModelFault, at_method, faults_of
 from commutant.lang import (
     WHOLE_STATE,
     CallSignature,
@@ -193,7 +193,7 @@ class Setups:
             with faults_of(self.model.interface, method.__name__):
                 holds = method(wanted)
                 if _frozen(wanted) != before:
-                    raise UsageError("it changes the state: expected a condition that only looks")
+                    raise UsageError(CHANGES_STATE)
             if not holds:
                 raise Untestable(
                     f"the state that stands for the class is not well-formed: {method.__name__}()", state_text(wanted)

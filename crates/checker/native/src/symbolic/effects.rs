@@ -1,14 +1,16 @@
 //! What a run changes in a state, and whether two runs from one state have anything to do with each other; see
 //! `commutant.symbolic.engine`.
 
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString};
 
 use super::maps::SymbolicMap;
 use super::records::{LazyRecord, clone, values};
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(changed, module)?)?;
     module.add_function(wrap_pyfunction!(independent, module)?)?;
     module.add_function(wrap_pyfunction!(transfer, module)?)
 }
@@ -18,6 +20,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn independent(left: &Bound<'_, LazyRecord>, right: &Bound<'_, LazyRecord>) -> PyResult<bool> {
     Ok(!records_meet(left, right)?)
+}
+
+/// Whether a copy of a part of a state has been changed since. Decides nothing; what was replaced by its equal counts, too.
+#[pyfunction]
+fn changed(copy: &Bound<'_, PyAny>, original: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if is_part(copy) { is_changed(copy) } else { differs(copy, Some(original)) }
 }
 
 /// Changes a state as a run changed the copy that it left: one that is independent of what led to the state.
@@ -48,9 +56,10 @@ fn transfer_part(part: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult
     }
     for (number, cell) in part.borrow().cells(py) {
         let (cell, value) = (cell.get(), cell.get().value.bind(py));
-        if cell.assigned {
+        let is_part = is_part(value);
+        if cell.assigned || (!is_part && differs(value, part.borrow().before(py, number)?.as_ref())?) {
             SymbolicMap::assign(target, number, cell.present, clone(value)?.unbind())?;
-        } else if is_changed(value)? {
+        } else if is_part && is_changed(value)? {
             transfer_part(value, SymbolicMap::value(target, number)?.bind(py))?;
         }
     }
@@ -79,6 +88,34 @@ fn is_copy_of(value: &Bound<'_, PyAny>, before: Option<&Bound<'_, PyAny>>) -> bo
         .is_ok_and(|record| record.borrow().source(py).is_some_and(|source| source.is(before)))
 }
 
+/// Whether a value is neither what stood there before nor a copy of it that is as it was.
+fn differs(value: &Bound<'_, PyAny>, before: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    if is_same(value, before) {
+        return Ok(false);
+    }
+    if is_copy_of(value, before) {
+        return is_changed(value);
+    }
+    let (Ok(items), Some(Ok(before))) = (value.downcast::<PyList>(), before.map(|before| before.downcast::<PyList>()))
+    else {
+        return Ok(true);
+    };
+    if items.len() != before.len() {
+        return Ok(true);
+    }
+    for (item, before) in items.iter().zip(before) {
+        if differs(&item, Some(&before))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a value knows what it is a copy of.
+fn is_part(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<SymbolicMap>() || value.is_instance_of::<LazyRecord>()
+}
+
 /// Whether a copy of a map or record has been changed.
 pub fn is_changed(part: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = part.py();
@@ -87,8 +124,11 @@ pub fn is_changed(part: &Bound<'_, PyAny>) -> PyResult<bool> {
         if map.emptied {
             return Ok(true);
         }
-        for (_, cell) in map.cells(py) {
-            if cell.get().assigned || is_changed(cell.get().value.bind(py))? {
+        for (number, cell) in map.cells(py) {
+            let (cell, value) = (cell.get(), cell.get().value.bind(py));
+            if cell.assigned
+                || if is_part(value) { is_changed(value)? } else { differs(value, map.before(py, number)?.as_ref())? }
+            {
                 return Ok(true);
             }
         }
@@ -96,10 +136,12 @@ pub fn is_changed(part: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
     let Ok(record) = part.downcast::<LazyRecord>() else { return Ok(true) };
     for (name, value) in values(record)? {
-        let before = before(record, name.downcast()?)?;
-        let changed =
-            if is_copy_of(&value, before.as_ref()) { is_changed(&value)? } else { !is_same(&value, before.as_ref()) };
-        if changed {
+        let before = match before(record, name.downcast()?) {
+            // What was assigned and is no part of the state.
+            Err(error) if error.is_instance_of::<PyAttributeError>(py) => return Ok(true),
+            before => before?,
+        };
+        if differs(&value, before.as_ref())? {
             return Ok(true);
         }
     }

@@ -470,6 +470,19 @@ impl SymbolicMap {
         found
     }
 
+    /// The value that an entry had where this view was copied from; none if it had none, or if this is no copy.
+    pub fn before<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(source) = &self.source else { return Ok(None) };
+        match Self::held_in(source.bind(py), number) {
+            Held::Initial => {
+                let entry = self.content.borrow(py).entry(py, number);
+                Ok(Some(Entry::value(&entry)?.into_bound(py)))
+            }
+            Held::Cell(cell) => Ok(Some(cell.get().value.bind(py).clone())),
+            Held::Cleared => Ok(None),
+        }
+    }
+
     pub(super) fn has(slf: &Bound<'_, Self>, number: usize) -> PyResult<bool> {
         slf.borrow_mut().looked.insert(number);
         match Self::held_in(slf, number) {
