@@ -411,4 +411,21 @@ mod tests {
         let found = Solver::default().solve(constraints, &mut |_| Err(())).expect("exact").expect("satisfiable");
         assert_eq!(found.value(0), Some(3));
     }
+
+    #[test]
+    fn a_value_is_forbidden_once_it_is_divided_by_its_coefficient() {
+        // 2x != 4 alone keeps x from 2, and from no other number: without a split the next one is 3.
+        let only = Linear::unknown(0, 2, -4);
+        let system =
+            System { inequalities: vec![], equations: vec![], different: vec![only.clone()], variable_count: 1 };
+        assert_eq!(moved(&only, &[2], &system), Ok(Some(vec![3])));
+    }
+
+    #[test]
+    fn what_does_not_have_a_variable_does_not_make_its_elimination_grow() {
+        let above = |variable| Linear::unknown(variable, 1, -3);
+        let below = |variable| Linear::unknown(variable, -1, 0);
+        let linears = [above(0), above(0), below(0), below(0), below(0), above(1), below(2)];
+        assert_eq!([0, 1, 2, 3].map(|variable| growth(&linears, variable)), [6, 0, 0, 0]);
+    }
 }

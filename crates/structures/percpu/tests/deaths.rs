@@ -14,15 +14,18 @@ const BATCH: usize = 8;
 /// What the process that dies has at most.
 const MOST: usize = 40;
 const HELD: usize = 5;
+/// What the other process gives back on the heir's core, first of all.
+const LENT: usize = 4 * BATCH;
+/// What a core may keep of a size: less than a batch, a batch, and what is left of a chunk.
+const KEPT: usize = 2 * BATCH + 1;
 
 fn take(core: &Core) -> Option<NonNull<u8>> {
     core.allocate(CLASS).ok()
 }
 
-/// All objects that cores get until there are none.
-fn drain(cores: [&Core; 2]) -> Vec<usize> {
-    let all = cores.map(|core| std::iter::from_fn(|| take(core)).map(|object| object.as_ptr() as usize));
-    all.into_iter().flatten().collect()
+/// All objects that a core gets until there are none.
+fn drain(core: &Core) -> Vec<usize> {
+    std::iter::from_fn(|| take(core)).map(|object| object.as_ptr() as usize).collect()
 }
 
 /// Takes objects and gives them back, with a word at their start that leads to `trap` if it is taken for a link.
@@ -49,9 +52,15 @@ fn lost(access: u64) -> Option<usize> {
     let trap = NonNull::new(*held.first().unwrap() as *mut u8).unwrap();
     // SAFETY: held.
     unsafe { trap.cast::<usize>().write(0) };
+    let lent: Vec<_> = (0..LENT).map(|_| take(&core).unwrap()).collect();
     let heir = die(&world, 1, access, |core| work(core, trap))?;
+    // SAFETY: allocated above, and used no more.
+    lent.into_iter().for_each(|object| unsafe { heir.free(object, CLASS) });
+    let of_others = drain(&core);
+    let kept = drain(&heir);
+    assert!(kept.len() <= KEPT, "access {access}: {} objects that are free, and only the heir gets", kept.len());
     let mut seen = held;
-    for object in drain([&heir, &core]) {
+    for object in [of_others, kept].concat() {
         assert!(seen.insert(object), "{object:#x} was given out twice");
     }
     Some(everything() - seen.len())
@@ -60,7 +69,7 @@ fn lost(access: u64) -> Option<usize> {
 /// All objects that there are.
 fn everything() -> usize {
     let world = World::with(256 << 10, ArenaConfig { core_count: 2, chunk_bytes: 4096 });
-    drain([&world.core(0), &world.core(1)]).len()
+    [0, 1].map(|number| drain(&world.core(number)).len()).iter().sum()
 }
 
 fn all_deaths() -> u64 {
