@@ -97,13 +97,12 @@ class Build:
     programs: tuple[str, ...] = ()
 
 
+SETTINGS = {"opt-level": 1, "debug": "false", "incremental": "false", "lto": '"off"'}
+"""For programs that are built once and that nobody looks into. Of an interrupted build nothing half made is used."""
+QUICKLY_BUILT = tuple(part for name, value in SETTINGS.items() for part in ("--config", f"profile.dev.{name}={value}"))
+
 BUILDS = (
-    # Nobody looks into the programs: without what debuggers want they are built in half the time.
-    Build(
-        "debug",
-        ("--config", "profile.dev.opt-level=1", "--config", "profile.dev.debug=false"),
-        {"RUSTFLAGS": "--cap-lints allow"},
-    ),
+    Build("debug", QUICKLY_BUILT, {"RUSTFLAGS": "--cap-lints allow"}),
     Build(
         "schedules",
         ("--profile", "schedules", "--config", "profile.schedules.debug-assertions=true"),
@@ -332,8 +331,9 @@ def _reaching(crate: str, build: Build, tests: Sequence[Test]) -> dict[int, list
             if (ended := _run(test, {REACHED: str(file)}, FIRST_LIMIT_SECONDS)) != 0:
                 raise StepFailed(f"{crate}: {test.name} fails without a mutant ({ended}): {' '.join(test.command)}")
             timed = replace(test, seconds=time.monotonic() - began)
-            for line in set(file.read_text().split()) if file.exists() else ():
-                found.setdefault(int(line), []).append(timed)
+            for mutant, is_reached in enumerate(file.read_bytes() if file.exists() else b""):
+                if is_reached:
+                    found.setdefault(mutant, []).append(timed)
     say(crate, f"{len(tests)} tests, {len(found)} mutants reached ({build.name})")
     return {number: sorted(reached, key=lambda test: test.seconds) for number, reached in found.items()}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CHOSEN = "COMMUTANT_MUTANT"
 """The number of the mutant that a program is to have; from 1 on."""
 REACHED = "COMMUTANT_MUTANTS_REACHED"
-"""A file to which a program adds the number of each mutant whose place it reaches."""
+"""A file with a byte for each mutant, which a program sets to 1 once it reaches the mutant's place."""
 
 ARM = (b" if !crate::one_mutant::", b"!crate::one_mutant::")
 """How the piece of an arm that is left out begins."""
@@ -28,26 +28,41 @@ SWITCH = """
 #[allow(missing_docs)]
 pub mod one_mutant {
     extern crate std;
-    use std::io::Write as _;
+    use core::ffi::{c_int, c_void};
+    use core::ptr;
+    use std::os::fd::AsRawFd as _;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-    static SEEN: [AtomicBool; COUNT + 1] = [const { AtomicBool::new(false) }; COUNT + 1];
-    static CHOSEN: OnceLock<(usize, Option<std::string::String>)> = OnceLock::new();
+    static CHOSEN: OnceLock<usize> = OnceLock::new();
+    static REACHED: AtomicPtr<[AtomicU8; COUNT + 1]> = AtomicPtr::new(ptr::null_mut());
+
+    unsafe extern "C" {
+        fn mmap(at: *mut c_void, bytes: usize, rights: c_int, flags: c_int, file: c_int, from: i64) -> *mut c_void;
+    }
+
+    // Before `main`, and as memory: a test may change its root directory, and close what it has not opened.
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static START: extern "C" fn() = start;
+
+    extern "C" fn start() {
+        let Some(name) = std::env::var_os("COMMUTANT_MUTANTS_REACHED") else { return };
+        let file = std::fs::OpenOptions::new().read(true).write(true).create(true).open(name).expect("the list");
+        file.set_len(COUNT + 1).expect("room for the list");
+        // SAFETY: a new mapping of all of the file, to be loaded from and stored to, shared.
+        let list = unsafe { mmap(ptr::null_mut(), COUNT + 1, 3, 1, file.as_raw_fd(), 0) };
+        assert!(list as isize != -1, "the list is mapped");
+        REACHED.store(list.cast(), Ordering::Release);
+    }
 
     pub fn is(number: usize) -> bool {
-        let (chosen, list) = CHOSEN.get_or_init(|| {
-            let chosen = std::env::var("COMMUTANT_MUTANT").ok().and_then(|text| text.parse().ok());
-            (chosen.unwrap_or(0), std::env::var("COMMUTANT_MUTANTS_REACHED").ok())
-        });
-        if let Some(list) = list {
-            if !SEEN[number].swap(true, Ordering::Relaxed) {
-                let file = std::fs::OpenOptions::new().append(true).create(true).open(list);
-                let line = std::format!("{number}\\n");
-                file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of what is reached");
-            }
+        // SAFETY: nothing, or a mapping that stays.
+        if let Some(reached) = unsafe { REACHED.load(Ordering::Acquire).as_ref() } {
+            reached[number].store(1, Ordering::Relaxed);
         }
-        number == *chosen
+        let chosen = || std::env::var("COMMUTANT_MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+        number == *CHOSEN.get_or_init(chosen)
     }
 }
 """
