@@ -41,8 +41,12 @@ def main(arguments: list[str]) -> int:
         parser.error(f"--count takes a number from 1 on, got {given.count}")
     try:
         install_locked(LOCK, "coverage", "tree_sitter", "tree_sitter_rust")
+        part = int(number), int(parts)
+        for names in mutants_rust.TOGETHER:
+            crates = [mutants_rust.Crate(name) for name in names if name in (given.areas or EVERY)]
+            mutants_rust.try_together(crates, given.count, given.seed, part, given.quick)
         for name in given.areas or EVERY:
-            show(name, given.count, given.seed, (int(number), int(parts)), given.quick)
+            show(name, given.count, given.seed, part, given.quick)
     except StepFailed as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -31,9 +31,9 @@ TREE = KEPT / "tree"
 """The copy of the tree; it stays, so that only what has changed is built again."""
 
 CRATES: dict[str, tuple[str, ...]] = {
-    "posix-calls": ("plain", "scalefs"),
-    "plain": ("plain", "scalefs"),
-    "scalefs": ("scalefs",),
+    "posix-calls": ("plain", "scalefs", "transact"),
+    "plain": ("plain", "scalefs", "transact"),
+    "scalefs": ("scalefs", "transact"),
     "transact": ("transact",),
     "address-space": ("address-space",),
     "sockets": ("sockets",),
@@ -55,6 +55,11 @@ CRATES: dict[str, tuple[str, ...]] = {
 """By crate: those whose tests have to notice."""
 SCALES = list(CRATES)[: list(CRATES).index("seqlock") + 1]
 """The calls, and the structures that they rest on."""
+
+TOGETHER = [("posix-calls", "plain", "scalefs", "transact")]
+"""Crates whose mutants go into one text if several of them are asked for: it takes many minutes to build the tests."""
+PLANTED = "planted_causes.rs"
+"""A module of faults that tests plant; only its feature builds it."""
 
 FIRST_LIMIT_SECONDS = 900.0
 TRIES = 40
@@ -113,6 +118,10 @@ BUILDS = (
 )
 
 
+def _builds(quick: bool) -> Sequence[Build]:
+    return BUILDS[:-1] if quick else BUILDS
+
+
 def install() -> Path:
     """The tool; installed if it is not there. Raises StepFailed if it cannot be."""
     program = TOOLS / "bin" / "cargo-mutants"
@@ -137,37 +146,72 @@ class Crate:
 
         Raises StepFailed if the tests fail without a mutant.
         """
-        tests = [file for crate in CRATES[self.name] for file in files_below(*_test_folders(crate))]
-        builds = BUILDS[:-1] if quick else BUILDS
-        kept = Kept(self.name, tests, *(build.name for build in builds))
-        drawn = draw(self.every, count, seed, part)
-        keys = [key_of(mutant.path.read_bytes(), f"{mutant.name} {mutant.start}") for mutant in drawn]
-        missing = [(key, mutant) for key, mutant in zip(keys, drawn, strict=True) if kept.find(key) is None]
-        if missing:
-            self._try(missing, kept, builds)
-        found = [kept.find(key) for key in keys]
+        try_together([self], count, seed, part, quick)
+        kept, drawn = self._kept(_builds(quick)), self._drawn(count, seed, part)
+        found = [kept.find(key) for key, _ in drawn]
         return [result for result in found if result is not None and result.outcome != "constant"]
 
-    def _try(self, missing: Sequence[tuple[str, Mutant]], kept: Kept, builds: Sequence[Build]) -> None:
-        keys = {number: key for number, (key, _) in enumerate(missing, start=1)}
-        mutants = {number: mutant for number, (_, mutant) in enumerate(missing, start=1)}
+    def missing(
+        self, count: int, seed: int, part: tuple[int, int], builds: Sequence[Build]
+    ) -> tuple[Kept, list[tuple[str, Mutant]]]:
+        """What is drawn and not known yet, each with its key, and what is."""
+        kept = self._kept(builds)
+        return kept, [(key, mutant) for key, mutant in self._drawn(count, seed, part) if kept.find(key) is None]
+
+    def _kept(self, builds: Sequence[Build]) -> Kept:
+        tests = [file for crate in CRATES[self.name] for file in files_below(*_test_folders(crate))]
+        return Kept(self.name, tests, *(build.name for build in builds))
+
+    def _drawn(self, count: int, seed: int, part: tuple[int, int]) -> list[tuple[str, Mutant]]:
+        drawn = draw(self.every, count, seed, part)
+        return [(key_of(mutant.path.read_bytes(), f"{mutant.name} {mutant.start}"), mutant) for mutant in drawn]
+
+
+def try_together(crates: Sequence[Crate], count: int, seed: int, part: tuple[int, int], quick: bool) -> None:
+    """Tries what is drawn of crates and not known yet, all of it woven into one text, with the tests of all of them.
+
+    Raises StepFailed if the tests fail without a mutant.
+    """
+    builds = _builds(quick)
+    missing = {crate.name: crate.missing(count, seed, part, builds) for crate in crates}
+    every = [(kept, key, mutant) for kept, of_crate in missing.values() for key, mutant in of_crate]
+    if every:
+        names = list(dict.fromkeys(name for crate in crates for name in CRATES[crate.name]))
+        Together([crate for crate in crates if missing[crate.name][1]], names).try_all(every, builds)
+
+
+class Together:
+    """Crates whose mutants are woven into one text, and those whose tests have to notice."""
+
+    def __init__(self, crates: Sequence[Crate], tests_of: Sequence[str]) -> None:
+        self._crates, self._tests_of = crates, tests_of
+        self._name = ", ".join(crate.name for crate in crates)
+
+    def try_all(self, missing: Sequence[tuple[Kept, str, Mutant]], builds: Sequence[Build]) -> None:
+        """Tries mutants, and keeps what becomes of each."""
+        places = {number: (kept, key) for number, (kept, key, _) in enumerate(missing, start=1)}
+        mutants = {number: mutant for number, (_, _, mutant) in enumerate(missing, start=1)}
         left = dict(mutants)
+
+        def keep(number: int, result: Result) -> None:
+            kept, key = places[number]
+            kept.add(key, result)
+            del left[number]
+
         for build in builds:
             _copy_tree()
             tests, refused = self._built(build, left)
             for number, outcome in refused.items():
-                kept.add(keys[number], Result(mutants[number].name, outcome))
-                del left[number]
-            reaching = _reaching(self.name, build, tests)
+                keep(number, Result(mutants[number].name, outcome))
+            reaching = _reaching(self._name, build, tests)
             for place, number in enumerate(list(left), start=1):
                 result = _outcome(mutants[number].name, build, number, reaching.get(number, []))
                 last = build is builds[-1]
                 if result.outcome != "survived" or last:
-                    kept.add(keys[number], result)
-                    del left[number]
+                    keep(number, result)
                 shown = "survived" if last else "not yet"
                 said = result.outcome if result.outcome != "survived" else shown
-                print(f"{self.name} {build.name} {place}: {said:8} {result.mutant} {result.by}", flush=True)
+                print(f"{self._name} {build.name} {place}: {said:8} {result.mutant} {result.by}", flush=True)
 
     def _built(self, build: Build, mutants: Mapping[int, Mutant]) -> tuple[list[Test], dict[int, str]]:
         """The tests, built with all mutants that the compiler takes, and what is wrong with the others."""
@@ -177,18 +221,19 @@ class Crate:
             refused.update(
                 (number, "unviable") for number in left if not any(number in text.pieces for text in woven.values())
             )
-            found = _refused_by_compiler(build, self.name, woven)
+            found = _refused_by_compiler(build, [crate.name for crate in self._crates], woven)
             for number, outcome in {**found, **refused}.items():
                 refused[number] = outcome
                 left.pop(number, None)
             if not found:
-                say(self.name, f"{len(left)} mutants woven into one text ({build.name})")
-                return _tests(build, CRATES[self.name]), refused
-        raise StepFailed(f"{self.name}: after {TRIES} tries the compiler still refuses mutants")
+                say(self._name, f"{len(left)} mutants woven into one text ({build.name})")
+                return _tests(build, self._tests_of), refused
+        raise StepFailed(f"{self._name}: after {TRIES} tries the compiler still refuses mutants")
 
     def _write(self, mutants: Mapping[int, Mutant]) -> dict[str, Woven]:
-        """Writes the files with these mutants, and the crate's others as they are; returns the woven by their path."""
-        by_file: dict[Path, list[Change]] = {file: [] for file in sorted(self.folder.glob("src/**/*.rs"))}
+        """Writes the files with these mutants, and the crates' others as they are; returns the woven by their path."""
+        files = sorted(file for crate in self._crates for file in crate.folder.glob("src/**/*.rs"))
+        by_file: dict[Path, list[Change]] = {file: [] for file in files}
         for number, mutant in mutants.items():
             by_file[mutant.path].append(Change(number, mutant.start, mutant.end, mutant.text, mutant.genre))
         woven = {}
@@ -203,11 +248,16 @@ class Crate:
 
 
 def _can_have_switch(entry: dict[str, object]) -> bool:
-    """Not what is left out of a structure, nor what comes instead of an `impl Trait`, which is one type; nor tests."""
+    """No field that is left out, nor what comes instead of an `impl Trait`, which is one type; no tests, no planted faults."""
     function = entry["function"]
     returned = function["return_type"] if isinstance(function, dict) else ""
     is_impl = entry["genre"] == "FnValue" and "impl " in str(returned)
-    return entry["genre"] != "StructField" and not is_impl and not _is_of_tests(entry)
+    return (
+        entry["genre"] != "StructField"
+        and not is_impl
+        and not _is_of_tests(entry)
+        and Path(str(entry["file"])).name != PLANTED
+    )
 
 
 def _is_of_tests(entry: dict[str, object]) -> bool:
@@ -259,9 +309,10 @@ def _cargo(build: Build, arguments: Sequence[str]) -> tuple[int, list[dict[str, 
     return ended.returncode, [json.loads(line) for line in ended.stdout.splitlines() if line[:1] == "{"], ended.stderr
 
 
-def _refused_by_compiler(build: Build, crate: str, woven: Mapping[str, Woven]) -> dict[int, str]:
+def _refused_by_compiler(build: Build, crates: Sequence[str], woven: Mapping[str, Woven]) -> dict[int, str]:
     """The mutants that the compiler refuses; none if it takes all. Raises StepFailed if it refuses something else."""
-    code, messages, printed = _cargo(build, ["check", "--lib", "--package", crate])
+    chosen = [part for crate in crates for part in ("--package", crate)]
+    code, messages, printed = _cargo(build, ["check", "--lib", *chosen])
     if code == 0:
         return {}
     found: dict[int, str] = {}
@@ -282,7 +333,8 @@ def _refused_by_compiler(build: Build, crate: str, woven: Mapping[str, Woven]) -
                     culprits = text.arm_behind(span["byte_end"])
                 found.update(dict.fromkeys(culprits, outcome))
     if not found:
-        raise StepFailed(f"{crate}: cannot be built with mutants: {' '.join(errors)[:2000] or printed[-2000:]}")
+        told = " ".join(errors)[:2000] or printed[-2000:]
+        raise StepFailed(f"{', '.join(crates)}: cannot be built with mutants: {told}")
     return found
 
 
