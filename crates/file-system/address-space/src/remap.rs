@@ -147,12 +147,14 @@ impl<M: Mmu> AddressSpace<M> {
         let (old_marks, new_marks, common, wanted) = loop {
             let wanted = rights.with(Mark::Mapped, true);
             let lock_old = || self.marks.lock(guard, old, unmapped().keeping_rights(), wait);
+            // The rights there are locked even if none change: a protection of both places may have found that they do.
+            let lock_new = || self.marks.lock(guard, new, wanted.keeping_rights(), wait);
             // The lower place first, as whoever locks a range: before it is known for sure which marks change.
             let (old_marks, new_marks) = if old.start < new.start {
                 let old_marks = lock_old()?;
-                (old_marks, self.marks.lock(guard, new, wanted, wait)?)
+                (old_marks, lock_new()?)
             } else {
-                let new_marks = self.marks.lock(guard, new, wanted, wait)?;
+                let new_marks = lock_new()?;
                 (lock_old()?, new_marks)
             };
             let (common, found) = self.common(memory, old)?;

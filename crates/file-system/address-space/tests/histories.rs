@@ -519,23 +519,25 @@ fn no_store_succeeds_after_a_protection_of_several_pages_has_returned() {
     repeat(1000, two_protect_the_same(), check_on_many);
 }
 
-/// A page moves to a lower one that has just gone, while another core protects both, whose pages it has seen mapped. They waited
-/// for each other's marks for ever.
+/// A page moves to a lower one that has just gone, while another core protects both, whose pages it has seen mapped: with rights
+/// that change at the new place, and with such that do not. They waited for each other's marks for ever.
 #[cfg(shuttle)]
 #[test]
 fn who_moves_a_page_down_and_who_protects_both_places_do_not_wait_for_each_other() {
     let moves = [Operation::Unmap(0), Operation::Relocate(1, 0)];
-    let plan = vec![vec![(Operation::ProtectMany(Protection::Read), None)], moves.map(|move_| (move_, None)).to_vec()];
-    repeat(1000, plan, |_, plan| {
-        with_instance(CORES, 40, |instance, space| {
-            *lock(&instance.files.0) = vec![TestFile::default()];
-            let mapped = [(Operation::MapMany(Protection::ReadWrite), None)];
-            play_on(instance, space, &vec![vec![], vec![], mapped.to_vec()]);
-            let made = play_on(instance, space, plan);
-            let moved = &made[1].last().expect("it made two calls").outcome;
-            assert!(matches!(moved.last(), Some(Step::MovedTo(0))), "{moved:?}");
+    for (mapped, protected) in [(Protection::ReadWrite, Protection::Read), (Protection::Read, Protection::ReadWrite)] {
+        let protecting = vec![(Operation::ProtectMany(protected), None)];
+        let plan = vec![protecting, moves.map(|move_| (move_, None)).to_vec()];
+        repeat(1000, plan, move |_, plan| {
+            with_instance(CORES, 40, |instance, space| {
+                *lock(&instance.files.0) = vec![TestFile::default()];
+                play_on(instance, space, &vec![vec![], vec![], vec![(Operation::MapMany(mapped), None)]]);
+                let made = play_on(instance, space, plan);
+                let moved = &made[1].last().expect("it made two calls").outcome;
+                assert!(matches!(moved.last(), Some(Step::MovedTo(0))), "{moved:?}");
+            });
         });
-    });
+    }
 }
 
 /// A test that cannot fail proves nothing.
