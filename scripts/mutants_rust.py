@@ -64,7 +64,7 @@ PLANTED = "planted_causes.rs"
 FIRST_LIMIT_SECONDS = 900.0
 TRIES = 40
 """As often the compiler may refuse a woven text; each time it says of more mutants that they do not build."""
-SCHEDULED = ("histories", "data_histories", "deaths", "family_deaths")
+SCHEDULED = ("histories", "data_histories", "deaths", "family_deaths", "models")
 """Test programs that a scheduler can run."""
 COMPILING = "misuse"
 """The test program that has other programs compiled, for minutes, and runs none of them: it reaches no mutant."""
@@ -114,7 +114,7 @@ BUILDS = (
         {"RUSTFLAGS": "--cap-lints allow --cfg shuttle"},
         SCHEDULED,
     ),
-    Build("models", ("--release",), {"RUSTFLAGS": "--cap-lints allow --cfg loom"}, ("loom",)),
+    Build("models", ("--release",), {"RUSTFLAGS": "--cap-lints allow --cfg loom"}, ("models",)),
 )
 
 

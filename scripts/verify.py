@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 
 from rust import Toolchain
@@ -26,19 +27,6 @@ SEED = 2013
 RUST_SEED = ["env", f"PROPTEST_RNG_SEED={SEED}"]
 SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'target' / 'shuttle'}"]
 """For threads of which a scheduler lets one run at a time (crates/structures/sync); all is built apart."""
-SCHEDULED_CRATES = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs"))
-HISTORIES = [
-    "test",
-    "--quiet",
-    "--no-fail-fast",
-    "--profile=schedules",
-    *(f"--package={crate}" for crate in SCHEDULED_CRATES),
-]
-SCHEDULED_TESTS = [
-    *("histories", "adya", "data_histories", "mapped_histories", "window"),
-    *("claims", "deaths", "family_deaths", "spawn_host"),
-]
-HISTORIES += [part for test in SCHEDULED_TESTS for part in ("--test", test)]
 PRINTING = ["--", "--show-output"]
 """Tests that pass print as well: how many histories, calls and deaths there were."""
 BUILDING = {"sanitizers": "tests/scalefs/test_sanitizers.py", "libraries": "tests/libraries"}
@@ -111,6 +99,38 @@ def lint(cargo: str, crates: Sequence[str] | None = None) -> list[str]:
     return failed
 
 
+def histories(cargo: str) -> list[str]:
+    """The command that runs all tests that plant faults, under the scheduler."""
+    crates, tests = planting_tests()
+    chosen = [*(f"--package={crate}" for crate in crates), *(part for test in tests for part in ("--test", test))]
+    quietly = ["test", "--quiet", "--no-fail-fast", "--profile=schedules"]
+    return [*SCHEDULED, cargo, *quietly, *chosen, *RUST[1:], *PRINTING]
+
+
+def planting_tests() -> tuple[list[str], list[str]]:
+    """The crates and test programs that plant faults, themselves or in a module of theirs: only the build under
+    `--cfg shuttle` can plant, so what is left out there has never been seen to fail."""
+    crates, tests = set(), set()
+    for program in ROOT.glob("crates/*/*/tests/**/*.rs"):
+        folder = next(above for above in program.parents if above.name == "tests")
+        is_program = program.parent == folder or (program.parent.parent == folder and program.name == "main.rs")
+        if not is_program:
+            continue
+        text = program.read_text(encoding="utf-8")
+        modules = [program.parent / name for name in re.findall(r"(?m)^mod (\w+);", text)]
+        parts = [text, *(part.read_text(encoding="utf-8") for module in modules for part in module_files(module))]
+        if any(re.search("must_be_caught|must_catch", part) for part in parts):
+            crates.add(folder.parent.name)
+            tests.add(program.stem if program.parent == folder else program.parent.name)
+    return sorted(crates), sorted(tests)
+
+
+def module_files(module: Path) -> list[Path]:
+    """The files of a module that lies at this path, in one file or in a folder."""
+    file = module.with_suffix(".rs")
+    return [*([file] if file.is_file() else []), *module.glob("**/*.rs")]
+
+
 def lanes(cargo: str) -> tuple[list[Suite], list[Suite]]:
     """What runs side by side, each lane in order: what cargo builds and runs, and the Python tests.
 
@@ -120,7 +140,7 @@ def lanes(cargo: str) -> tuple[list[Suite], list[Suite]]:
     pytest = [PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED]
     built = [
         Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", "--no-fail-fast", *RUST, *PRINTING]),
-        Suite("histories", [*SCHEDULED, cargo, *HISTORIES, *RUST[1:], *PRINTING]),
+        Suite("histories", histories(cargo)),
         *(Suite(name, [*pytest, path]) for name, path in BUILDING.items()),
     ]
     return built, [Suite("pytest", [*pytest, *(f"--ignore={path}" for path in BUILDING.values())])]

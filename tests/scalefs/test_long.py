@@ -1,4 +1,4 @@
-"""ScaleFS at length: random calls against tmpfs, histories with and without chosen schedules, `loom` models."""
+"""ScaleFS at length: random calls against tmpfs, histories with and without chosen schedules, models whole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADYA_RUNS = 2_000
 STRUCTURES = sorted(
     {path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs")} - {"history", "scalefs"}
 )
-MODELS = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/loom.rs"))
+MODELS = sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/models.rs"))
 
 pytestmark = pytest.mark.long
 
@@ -98,7 +98,7 @@ def test_a_million_answers_are_one_transaction() -> None:
 
 
 @pytest.mark.parametrize("crate", MODELS)
-def test_loom_models(crate: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_models_whole(crate: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Under `--cfg loom` everything is built apart."""
     target = tmp_path_factory.getbasetemp() / "loom"
-    run_test(crate, "loom", {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": str(target)})
+    run_test(crate, "models", {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": str(target)})

@@ -35,7 +35,7 @@ mod held_locks;
 mod lock;
 mod lock_rank;
 mod magazine;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub mod model;
 mod object;
 mod per_core;

@@ -1,11 +1,11 @@
-//! An arena for one execution of a loom model. Only built under `cfg(loom)`.
+//! An arena for one execution of a model. Only built under `cfg(loom)` and `cfg(shuttle)`.
 
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use crate::{Arena, ArenaConfig, Core, OwnerId, fixed};
 
-/// An arena that lives until the last clone is dropped; loom's threads want `'static` references.
+/// An arena that lives until the last clone is dropped; a model's threads want `'static` references.
 #[derive(Clone)]
 pub struct ModelArena(Arc<Inner>);
 

@@ -16,7 +16,8 @@
 //! **Deaths.** Under `--cfg shuttle` a process can be ended before each of its accesses to atomics, and before each of its
 //! stores to words of its own ([`OwnWord`]), so that what an heir finds there can be tested.
 //!
-//! Models run with `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test loom`.
+//! Models ([`model`]) are explored whole by `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test models`; under
+//! `--cfg shuttle` a thousand executions of each are drawn.
 #![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(any(loom, shuttle, fuzzing)), no_std)]
 #![forbid(unsafe_code)]
@@ -24,7 +25,7 @@
 mod own;
 mod wait;
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub mod model;
 #[cfg(any(loom, shuttle, fuzzing))]
 mod planted;

@@ -1,6 +1,6 @@
 //! A reader and a writer that frees what it replaces: `RUSTFLAGS="--cfg loom" cargo test -p epoch --release --test
-//! loom`.
-#![cfg(loom)]
+//! models`.
+#![cfg(any(loom, shuttle))]
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -60,11 +60,11 @@ fn reader_and_writer(reader_first: bool) {
         }
     };
     if reader_first {
-        let (a, b) = (loom::thread::spawn(reader), loom::thread::spawn(writer));
+        let (a, b) = (sync::model::thread::spawn(reader), sync::model::thread::spawn(writer));
         a.join().unwrap();
         b.join().unwrap();
     } else {
-        let (a, b) = (loom::thread::spawn(writer), loom::thread::spawn(reader));
+        let (a, b) = (sync::model::thread::spawn(writer), sync::model::thread::spawn(reader));
         a.join().unwrap();
         b.join().unwrap();
     }
@@ -73,10 +73,11 @@ fn reader_and_writer(reader_first: bool) {
 #[test]
 fn nothing_is_freed_under_a_reader() {
     for reader_first in [false, true] {
-        let executions = sync::model::explore(3, move || reader_and_writer(reader_first));
-        assert!(executions > 200, "{executions}");
-        for mutant in ["epoch: pin without fence", "epoch: free one epoch early", "epoch: advance past pinned cores"] {
-            sync::model::must_catch(mutant, 3, move || reader_and_writer(reader_first));
+        sync::model::explore(3, 200, move || reader_and_writer(reader_first));
+        let model = move || reader_and_writer(reader_first);
+        sync::model::must_catch_reordering("epoch: pin without fence", 3, model);
+        for mutant in ["epoch: free one epoch early", "epoch: advance past pinned cores"] {
+            sync::model::must_catch(mutant, 3, model);
         }
     }
 }
