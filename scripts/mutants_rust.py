@@ -64,8 +64,11 @@ PLANTED = "planted_causes.rs"
 FIRST_LIMIT_SECONDS = 900.0
 TRIES = 40
 """As often the compiler may refuse a woven text; each time it says of more mutants that they do not build."""
-SCHEDULED = ("histories", "data_histories", "deaths", "family_deaths", "models")
-"""Test programs that a scheduler can run."""
+SCHEDULED = (
+    *("histories", "data_histories", "mapped_histories", "adya", "claims"),
+    *("deaths", "family_deaths", "socket_deaths", "models"),
+)
+"""Test programs that try more under a scheduler than without one."""
 COMPILING = "misuse"
 """The test program that has other programs compiled, for minutes, and runs none of them: it reaches no mutant."""
 
@@ -248,7 +251,7 @@ class Together:
 
 
 def _can_have_switch(entry: dict[str, object]) -> bool:
-    """No field that is left out, nor what comes instead of an `impl Trait`, which is one type; no tests, no planted faults."""
+    """No field that is left out, no function that returns an `impl Trait`, which is one type; no tests, no faults."""
     function = entry["function"]
     returned = function["return_type"] if isinstance(function, dict) else ""
     is_impl = entry["genre"] == "FnValue" and "impl " in str(returned)
