@@ -6,12 +6,15 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 import z3
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.condition import Conjunction, Fact
+from commutant.analyzer.oracle import AFTER
+from commutant.analyzer.simplify import _without_repeated_choices
 from commutant.lang.types import BoolType, IntType, Sort, SortType
 from tests.analyzer.interpretation import Signature, Undecided, World, Z3Terms, proved
 
@@ -163,3 +166,23 @@ def test_combinations_of_holes_and_bounds() -> None:
     for x, y in itertools.product(range(-1, 5), repeat=2):
         world = World(dict(SIGNATURES), {"x": {(): x}, "y": {(): y}})
         assert any(world.all_hold(cube) for cube in eliminated)
+
+
+@pytest.mark.parametrize(("count", "kept"), [(1, 1), (4, 1), (5, 2)])
+def test_of_cubes_that_differ_in_names_of_choices_one_stays_unless_too_many_have_to_be_tried(
+    count: int, kept: int
+) -> None:
+    """The choices of the one are named backwards: of all orders of four, 24, the last is right. Of five all are 120."""
+    names = [f"c.choice.{number}" for number in range(count)]
+    choices = Choices(dict.fromkeys([*names, *(name + AFTER for name in names)], IntType()), frozenset({"n_has"}))
+
+    def cube(of: list[str]) -> Conjunction:
+        here = [Fact("bool", ("apply", "n_has", (constant(name),)), None, True) for name in of]
+        return (
+            *here,
+            *(Fact("<=", ((constant(low), 1), (constant(high), -1)), 1, True) for low, high in itertools.pairwise(of)),
+        )
+
+    cubes = [cube([name + AFTER for name in reversed(names)]), cube(names)]
+    assert len(_without_repeated_choices(cubes, choices)) == kept
+    assert _without_repeated_choices(cubes, choices)[-1] == cube(names)

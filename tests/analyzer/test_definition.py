@@ -8,6 +8,7 @@ import pytest
 import z3
 
 from commutant.analyzer import SetAnalysis, analyze
+from commutant.analyzer.commute import CallSet
 from commutant.lang import Capacity, Errno, Interface, Map, Range, Seq, Set, Sort, call, choose, load_interface, unused
 from tests.analyzer.interpretation import proved, read_condition
 
@@ -277,6 +278,20 @@ class Jitter(Interface):
 def test_a_choice_that_nobody_sees_may_differ_between_orders() -> None:
     assert always(only(Jitter, "set", "work"))
     assert only(Jitter, "set", "near").conditions == ["to.0 = value"]
+
+
+@pytest.mark.parametrize(
+    ("interface", "calls", "chooses"), [(Register, ("get", "set"), False), (Jitter, ("near", "set"), True)]
+)
+def test_orders_run_again_only_where_a_choice_was_handed_on(
+    monkeypatch: pytest.MonkeyPatch, interface: type[Interface], calls: tuple[str, ...], chooses: bool
+) -> None:
+    """Elsewhere each path with a difference would be run twice, for the same answer."""
+    again = []
+    own_choices = CallSet._own_choices
+    monkeypatch.setattr(CallSet, "_own_choices", lambda *given: again.append(1) or own_choices(*given))
+    found = only(interface, *calls)
+    assert found.commutative_paths < found.paths and bool(again) == chooses
 
 
 class Pool(Interface):

@@ -353,6 +353,31 @@ def test_chance_that_only_shows_when_run_again(write: Write) -> None:
     assert re.search(r"Model: f, f: the model is not deterministic: .*use choose\(\)", fault(path))
 
 
+@pytest.mark.parametrize("calls", [["f", "f"], ["f", "g"]])
+def test_chance_between_a_number_and_an_error(write: Write, calls: list[str]) -> None:
+    """An unknown number was subtracted from the error: a TypeError, and no word of the model."""
+    path = write(
+        """
+        draws = iter(range(1000))
+
+        class Model(Interface):
+            number: int
+            other: int
+
+            @call
+            def f(self):
+                number = self.number
+                return number if next(draws) % 2 else Errno.ENOENT
+
+            @call
+            def g(self):
+                return self.other
+        """
+    )
+    with pytest.raises(UsageError, match=f"{', '.join(calls)}: the model is not deterministic"):
+        analyze(load_interface(str(path)), calls)
+
+
 def test_branches_by_chance(write: Write) -> None:
     path = write(
         """

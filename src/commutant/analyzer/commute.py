@@ -332,7 +332,7 @@ def _known_to_agree(first: Any, second: Any) -> bool:
     if isinstance(first, SortValue) and isinstance(second, SortValue):
         low, high = sorted((first.index, second.index))
         return low == high or current().implied(Literal("same", low, high)) is True
-    if isinstance(first, IntValue) or isinstance(second, IntValue):
+    if isinstance(first, IntValue) and isinstance(second, IntValue):
         difference = first - second
         if not isinstance(difference, IntValue):
             return bool(difference == 0)
