@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -12,10 +13,21 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from commutant.analyzer.choices import Choices
-from commutant.analyzer.condition import Conjunction, Fact
-from commutant.analyzer.oracle import AFTER
+from commutant.analyzer.condition import Conjunction, Fact, rename_constants
+from commutant.analyzer.facts import Facts
+from commutant.analyzer.oracle import AFTER, _kind_of_choice
 from commutant.analyzer.simplify import _without_repeated_choices
-from commutant.lang.types import BoolType, IntType, Sort, SortType
+from commutant.lang.types import (
+    BoolType,
+    EnumType,
+    IntType,
+    OptionalType,
+    SeqType,
+    Sort,
+    SortType,
+    TupleType,
+    Type,
+)
 from tests.analyzer.interpretation import Signature, Undecided, World, Z3Terms, proved
 
 
@@ -186,3 +198,34 @@ def test_of_cubes_that_differ_in_names_of_choices_one_stays_unless_too_many_have
     cubes = [cube([name + AFTER for name in reversed(names)]), cube(names)]
     assert len(_without_repeated_choices(cubes, choices)) == kept
     assert _without_repeated_choices(cubes, choices)[-1] == cube(names)
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+def test_questions_of_different_types_have_different_names() -> None:
+    """In another order a call may have something else to ask, and the answer to that is another one."""
+    simple: list[Type] = [BoolType(), IntType(), IntType(0, 3), IntType(0, None), SortType(Key), EnumType(Colour)]
+    types = [
+        *simple,
+        *(OptionalType(item) for item in simple),
+        *(SeqType(item, capacity) for item in simple for capacity in (2, 3)),
+        *(TupleType((left, right)) for left in simple for right in simple),
+    ]
+    assert len(set(map(_kind_of_choice, types))) == len(types)
+
+
+def test_choices_within_sums_are_renamed_too() -> None:
+    def has(name: str) -> Conjunction:
+        key = ("sum", ((constant(name), 2), (constant("x"), 1)), 5)
+        return (Fact("bool", ("apply", "n_has", (key,)), None, True),)
+
+    assert rename_constants(has("c.choice.int"), {"c.choice.int": "new"}) == has("new")
+
+
+@pytest.mark.parametrize(("constant_part", "holds"), [(-3, True), (-4, False)])
+def test_a_value_is_what_it_is(constant_part: int, holds: bool) -> None:
+    is_there = Fact("==", ((("value", 3), 1),), constant_part, True)
+    assert Facts().contradictory([is_there]) is not holds
+    assert Facts().contradictory([is_there.negated()]) is holds

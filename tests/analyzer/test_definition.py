@@ -10,6 +10,7 @@ import z3
 from commutant.analyzer import SetAnalysis, analyze
 from commutant.analyzer.commute import CallSet
 from commutant.lang import Capacity, Errno, Interface, Map, Range, Seq, Set, Sort, call, choose, load_interface, unused
+from commutant.symbolic import Context, explore
 from tests.analyzer.interpretation import proved, read_condition
 
 
@@ -292,6 +293,45 @@ def test_orders_run_again_only_where_a_choice_was_handed_on(
     monkeypatch.setattr(CallSet, "_own_choices", lambda *given: again.append(1) or own_choices(*given))
     found = only(interface, *calls)
     assert found.commutative_paths < found.paths and bool(again) == chooses
+
+
+class Sum(Interface):
+    """Two numbers, and a choice that depends on both and that nobody sees."""
+
+    left: Annotated[int, Range(0, 5)]
+    right: Annotated[int, Range(0, 5)]
+
+    @call
+    def set_left(self, to: Annotated[int, Range(0, 5)]) -> None:
+        self.left = to
+
+    @call
+    def set_right(self, to: Annotated[int, Range(0, 5)]) -> None:
+        self.right = to
+
+    @call
+    def work(self) -> None:
+        choose(Annotated[int, Range(0, 10)], lambda near: near == self.left + self.right)
+
+
+def test_a_choice_that_nobody_sees_may_differ_between_all_orders_of_three() -> None:
+    """Behind the first, the second and both of the others."""
+    assert always(only(Sum, "set_left", "set_right", "work"))
+
+
+def test_a_path_ends_where_single_calls_left_the_state() -> None:
+    """Tests take from there what calls change (`testgen.classes`)."""
+    calls = CallSet(Register, ("get", "set"))
+
+    def program(context: Context) -> bool:
+        outcome = calls.run(context)
+        after_get, after_set = outcome.ends
+        return (
+            after_get.value.linear == outcome.initial.value.linear
+            and after_set.value.linear == outcome.arguments[1]["new"].linear
+        )
+
+    assert all(path.result for path in explore(program))
 
 
 class Pool(Interface):

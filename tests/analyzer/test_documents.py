@@ -65,15 +65,22 @@ class Accounts(Interface):
         self.owed[place] = 0
         return owed
 
+    @call
+    def forgive(self) -> None:
+        self.owed.pop(7, None)
+
 
 SETS: list[tuple[Any, list[str], set[str]]] = [
     (Accounts, ["pay", "pay"], {"bool", "<="}),
     (Accounts, ["settle", "settle"], {"bool", "=="}),
+    (Accounts, ["forgive", "settle"], {"bool", "=="}),
     (load_interface("names"), ["stat", "unlink"], {"bool", "same"}),
 ]
 
 
-@pytest.mark.parametrize(("interface", "calls", "kinds"), SETS, ids=["pay-pay", "settle-settle", "stat-unlink"])
+@pytest.mark.parametrize(
+    ("interface", "calls", "kinds"), SETS, ids=["pay-pay", "settle-settle", "forgive-settle", "stat-unlink"]
+)
 def test_the_data_say_what_the_cases_say(interface: Any, calls: list[str], kinds: set[str]) -> None:
     with_data = analyze(interface, calls, detail="data")
     document = read(AnalysisDocument, encode(with_data.document()))
@@ -120,7 +127,10 @@ def test_a_document_is_not_changed_by_its_readers() -> None:
     (entry,) = document.sets
     assert entry.conditions is not UNSET
     case = entry.conditions[0]
-    for value in (document, entry, case, case.facts[0]):
+    (on_sums,) = analyze(Accounts, ["settle", "settle"], detail="data").document().sets
+    assert on_sums.conditions is not UNSET
+    summands = [fact.terms for case in on_sums.conditions for fact in case.facts if fact.terms is not UNSET]
+    for value in (document, entry, case, case.facts[0], summands[0][0], summands[0][0].term):
         with pytest.raises(AttributeError, match="immutable"):
             setattr(value, value.__struct_fields__[-1], None)
     for leaf in analyze(load_interface("names"), ["stat", "unlink"]).sets[0].leaves:

@@ -378,6 +378,28 @@ def test_chance_between_a_number_and_an_error(write: Write, calls: list[str]) ->
         analyze(load_interface(str(path)), calls)
 
 
+def test_chance_between_two_values_of_a_sort(write: Write) -> None:
+    """It shows where a call runs behind another that it has nothing to do with, and what it returned is known."""
+    path = write(
+        """
+        draws = iter(range(1000))
+
+        class Model(Interface):
+            number: int
+
+            @call
+            def f(self, name: Name, other: Name):
+                return other if next(draws) == 2 else name
+
+            @call
+            def g(self):
+                self.number = 1
+        """
+    )
+    with pytest.raises(UsageError, match="f, g: the model is not deterministic"):
+        analyze(load_interface(str(path)), ["f", "g"])
+
+
 def test_branches_by_chance(write: Write) -> None:
     path = write(
         """
