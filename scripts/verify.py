@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 from rust import Toolchain
 from steps import ROOT, VENV, StepFailed, run, say, stream, timed
@@ -30,7 +30,7 @@ SCHEDULED = ["env", "RUSTFLAGS=--cfg shuttle", f"CARGO_TARGET_DIR={ROOT / 'targe
 PRINTING = ["--", "--show-output"]
 """Tests that pass print as well: how many histories, calls and deaths there were."""
 BUILDING = {"sanitizers": "tests/scalefs/test_sanitizers.py", "libraries": "tests/libraries"}
-"""Python tests that mostly build: crates with sanitizers, and projects in three languages."""
+"""Python tests that mostly build: crates with sanitizers, and projects in three languages. They run apart."""
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"
 """What cargo prints of the many parts of crates that hold no tests."""
@@ -131,30 +131,36 @@ def module_files(module: Path) -> list[Path]:
     return [*([file] if file.is_file() else []), *module.glob("**/*.rs")]
 
 
-def lanes(cargo: str) -> tuple[list[Suite], list[Suite]]:
-    """What runs side by side, each lane in order: what cargo builds and runs, and the Python tests.
+LANES = 2
+"""A build keeps both cores busy only now and then and a Python test keeps one: two side by side waste neither."""
 
-    A build keeps both cores busy only now and then and a Python test keeps one, so together they waste neither. The
-    sanitizers and the tests of libraries build, so they belong to cargo's lane although pytest runs them.
+
+def suites(cargo: str) -> list[Suite]:
+    """What there is to run, in the order in which it begins; the lane that is free takes the next.
+
+    The two that take longest come first: what cargo builds and runs, and the Python tests.
     """
     pytest = [PYTHON, "-m", "pytest", "--quiet", "--durations=5", PYTHON_SEED]
-    built = [
+    return [
         Suite("cargo test", [*RUST_SEED, cargo, "test", "--quiet", "--no-fail-fast", *RUST, *PRINTING]),
+        Suite("pytest", [*pytest, *(f"--ignore={path}" for path in BUILDING.values())]),
         Suite("histories", histories(cargo)),
         *(Suite(name, [*pytest, path]) for name, path in BUILDING.items()),
     ]
-    return built, [Suite("pytest", [*pytest, *(f"--ignore={path}" for path in BUILDING.values())])]
 
 
-def run_lane(suites: Sequence[Suite], interrupted: Event) -> list[str]:
-    """Runs the suites one after the other, each with one line at its end; returns the names of those that failed.
+def run_lane(waiting: deque[Suite]) -> list[str]:
+    """Runs the suites that nobody has taken yet, one after the other, each with one line at its end; returns the names
+    of those that failed.
 
     What a suite prints is kept back, so that two lanes do not mix, and shown if the suite fails.
     """
-    failed = []
-    for suite in suites:
-        if interrupted.is_set():
-            break
+    failed: list[str] = []
+    while True:
+        try:
+            suite = waiting.popleft()
+        except IndexError:
+            return failed
         started = time.monotonic()
         try:
             printed = run(suite.command)
@@ -165,7 +171,6 @@ def run_lane(suites: Sequence[Suite], interrupted: Event) -> list[str]:
             failed.append(suite.name)
         else:
             say(suite.name, f"passed: {time.monotonic() - started:.1f} s, {counted(printed)}")
-    return failed
 
 
 def counted(printed: str) -> str:
@@ -180,13 +185,13 @@ def counted(printed: str) -> str:
 def test(cargo: str) -> list[str]:
     """Runs the Rust and the Python tests, side by side; returns the names of those that failed."""
     say("tests", "running: cargo's and Python's side by side")
-    interrupted = Event()
+    waiting = deque(suites(cargo))
     with ThreadPoolExecutor() as pool:
-        running = [pool.submit(run_lane, lane, interrupted) for lane in lanes(cargo)]
+        running = [pool.submit(run_lane, waiting) for _ in range(LANES)]
         try:
             return [name for lane in running for name in lane.result()]
         except KeyboardInterrupt:
-            interrupted.set()  # the terminal has sent the signal to the commands as well: they end by themselves
+            waiting.clear()  # the terminal has sent the signal to the commands as well: they end by themselves
             raise
 
 

@@ -73,9 +73,7 @@ SETS: list[tuple[Any, list[str], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("interface", "calls", "kinds"), SETS, ids=["pay-pay", "settle-settle", "stat-unlink"]
-)
+@pytest.mark.parametrize(("interface", "calls", "kinds"), SETS, ids=["pay-pay", "settle-settle", "stat-unlink"])
 def test_the_data_say_what_the_cases_say(interface: Any, calls: list[str], kinds: set[str]) -> None:
     with_data = analyze(interface, calls, detail="data")
     document = read(AnalysisDocument, encode(with_data.document()))

@@ -119,16 +119,30 @@ _ORDER = ["cargo test", "histories", "sanitizers", "libraries", "pytest"]
 
 def verify_name(command: list[str]) -> str:
     """Which suite has the command."""
-    return next(suite.name for lane in verify.lanes("cargo") for suite in lane if suite.command == command)
+    return next(suite.name for suite in verify.suites("cargo") if suite.command == command)
 
 
-def test_the_lanes_leave_no_file_of_tests_out_and_run_none_twice() -> None:
-    cargo, python = verify.lanes("cargo")
-    assert [suite.name for suite in (*cargo, *python)] == _ORDER
-    for suite, path in zip(cargo[-2:], verify.BUILDING.values(), strict=True):
+def test_the_suites_leave_no_file_of_tests_out_and_run_none_twice() -> None:
+    suites = {suite.name: suite.command for suite in verify.suites("cargo")}
+    assert sorted(suites) == sorted(_ORDER)
+    for name, path in verify.BUILDING.items():
         assert (ROOT / path).exists()
-        assert path in suite.command
-        assert f"--ignore={path}" in python[-1].command
+        assert path in suites[name]
+        assert f"--ignore={path}" in suites["pytest"]
+
+
+def test_a_lane_that_is_free_takes_the_next_suite(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lanes of fixed suites left a core idle once the shorter one was done. Here the first suite waits for the last."""
+    pipe = repository / "pipe"
+    os.mkfifo(pipe)
+    programs = {"waits": f"open({str(pipe)!r}).read()", "one": "", "two": "", "last": f"open({str(pipe)!r}, 'w')"}
+    suites = [verify.Suite(name, [sys.executable, "-c", program]) for name, program in programs.items()]
+    monkeypatch.setattr(verify, "suites", lambda cargo: suites)
+    assert verify.test("cargo") == []
+    ended = [line.split()[0] for line in capsys.readouterr().out.splitlines()][1:]
+    assert ended[:2] == ["one", "two"] and sorted(ended[2:]) == ["last", "waits"]
 
 
 def test_a_suite_that_fails_shows_what_it_printed_and_the_others_run(
@@ -140,7 +154,7 @@ def test_a_suite_that_fails_shows_what_it_printed_and_the_others_run(
         "broken", [sys.executable, "-c", "print('running 0 tests'); print('why'); raise SystemExit(1)"]
     )
     whole = verify.Suite("whole", [sys.executable, "-c", program])
-    monkeypatch.setattr(verify, "lanes", lambda cargo: ([broken, whole], [whole]))
+    monkeypatch.setattr(verify, "suites", lambda cargo: [broken, whole, whole])
     assert verify.test("cargo") == ["broken"]
     printed = capsys.readouterr()
     assert printed.err.startswith("why\n") and printed.err.endswith("broken failed\n")
