@@ -316,6 +316,13 @@ fn a_node_of_a_maple_tree_is_named_by_who_accesses_it() {
         (name.object.as_str(), name.field.as_str()),
         ("struct maple_node.rcu / struct maple_range_64.pivot[]", "")
     );
+    // The slots of both lie in one place and have one name: the reader's are none of the spare node's.
+    let side = |function| Side { capture: &known, address: OBJECT + 128, size_bytes: 8, function };
+    let name = namer.name_pair(side("mtree_range_walk"), side("mas_pop_node"));
+    assert_eq!(
+        (name.object.as_str(), name.field.as_str()),
+        ("struct maple_alloc.slot[] / struct maple_range_64.slot[]", "")
+    );
 }
 
 #[test]

@@ -97,9 +97,10 @@ fn sorted([low, high]: [ObjectName; 2]) -> [ObjectName; 2] {
 /// Common bytes that one side uses for something else than the other.
 fn used_for_both(one: ObjectName, other: ObjectName) -> ObjectName {
     let known = one.known && other.known;
-    if one.field == other.field {
+    if (&one.object, &one.field) == (&other.object, &other.field) {
         return ObjectName { known, ..one };
     }
+    // Fields of two structures may have one name and be two things: the slots of a tree's node, and of one that is spare.
     if one.object == other.object || (other.field == super::tables::FREE_LIST_LINK && !one.field.is_empty()) {
         let field = format!("{} / {}", one.field, other.field);
         return ObjectName { object: one.object, full_field: field.clone(), field, known };

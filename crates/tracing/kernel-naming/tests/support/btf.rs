@@ -212,7 +212,9 @@ pub fn small_kernel() -> Vec<u8> {
         256,
         &[("parent", void_pointer, 0), ("pivot", pivots, 64), ("slot", node_slots, 1024)],
     );
-    let spare = btf.structure("maple_alloc", 256, &[("total", long, 0), ("node_count", int, 64)]);
+    let spares = btf.array(void_pointer, 30);
+    let spare =
+        btf.structure("maple_alloc", 256, &[("total", long, 0), ("node_count", int, 64), ("slot", spares, 128)]);
     let all_slots = btf.array(void_pointer, 31);
     let dense = btf.structure("", 256, &[("parent", void_pointer, 0), ("slot", all_slots, 64)]);
     let waiting = btf.structure("", 256, &[("pad", void_pointer, 0), ("rcu", rcu, 64)]);
