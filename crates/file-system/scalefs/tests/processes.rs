@@ -374,3 +374,9 @@ fn a_child_whose_host_process_was_killed_has_ended_as_on_the_host() {
     #[cfg(shuttle)]
     sync::mutant::must_be_caught("scalefs: who made a process runs it for ever", || a_killed_child_is_waited_for(1));
 }
+
+/// Threads of the system wait in this program, built for a scheduler too. Such a wait ended the program there.
+#[test]
+fn who_waits_outside_an_execution_goes_on() {
+    sync::Wait::wait(&Spin, sync::WaitReason::Operation, 0);
+}

@@ -97,6 +97,14 @@ pub(crate) fn pass() {
     });
 }
 
+/// Lets another thread run: of the execution, or, where there is none, of the system.
+pub fn yield_now() {
+    match CHOICE.with(|choice| choice.borrow().is_some()) {
+        true => shuttle::thread::yield_now(),
+        false => std::thread::yield_now(),
+    }
+}
+
 fn choose() {
     pass();
     if CHOICE.with(|choice| choice.borrow_mut().as_mut().is_some_and(Choice::is_switch)) {

@@ -41,6 +41,6 @@ impl Wait for Spin {
         #[cfg(loom)]
         loom::thread::yield_now();
         #[cfg(shuttle)]
-        shuttle::thread::yield_now();
+        crate::scheduled::yield_now();
     }
 }
