@@ -35,8 +35,8 @@ AREAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/campaign", "tests/compare/test_fingerprint.py"),
     ),
     "campaign": (("campaign/campaign.py", "campaign/summary.py", "runs/directory.py"), ("tests/campaign", "tests/cli")),
-    "analyzer": (("analyzer/*.py",), ("tests/analyzer",)),
-    "testgen": (("testgen/*.py",), ("tests/testgen", "tests/interfaces")),
+    "analyzer": (("analyzer/*.py",), ("tests/analyzer", "tests/test_cache.py")),
+    "testgen": (("testgen/*.py",), ("tests/testgen", "tests/interfaces", "tests/test_cache.py")),
     "bounds": (
         ("support/*.py", "guest/package.py", "guest/elf.py", "guest/modules.py", "guest/bzimage.py"),
         ("tests/support", "tests/targets/test_kernel.py", "tests/targets/test_modules.py"),
