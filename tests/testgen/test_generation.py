@@ -26,10 +26,12 @@ from commutant.lang import (
     Range,
     Sort,
     Struct,
+    Time,
     call,
     choose,
     invoke,
     load_interface,
+    now,
     well_formed,
 )
 from commutant.lang.interface import CallSignature
@@ -321,6 +323,59 @@ def test_a_result_is_what_it_was_when_the_call_returned() -> None:
     assert found
     for test in found:
         assert test.setup[0].args["cell"] == {"struct": {"content": 3}}
+
+
+class Clock(Interface):
+    """A time that a call sets, and one that asks for the time."""
+
+    at: Time
+
+    @call
+    def stamp(self) -> None:
+        self.at = now()
+
+    @call
+    def read(self) -> Time:
+        return self.at
+
+    @call
+    def ask(self) -> Time:
+        return now()
+
+    def setup(self) -> Any:
+        return [invoke("stamp")]
+
+    def observe(self, values: Any) -> Any:
+        return [invoke("read"), invoke("ask")]
+
+
+def test_who_observes_does_so_after_the_calls() -> None:
+    tests = generate(Clock, ["stamp", "ask"]).tests
+    assert tests
+    for test in tests:
+        for order in test.orders:
+            for outcome in order.outcomes:
+                asked: list[Any] = [outcome.results[place] for place, one in enumerate(test.calls) if one.call == "ask"]
+                read, later = outcome.observation
+                stamps = [read] if any(one.call == "stamp" for one in test.calls) else []
+                assert all(time["time"] < later["time"] for time in [*asked, *stamps])
+
+
+def test_a_state_that_what_nobody_looks_at_makes_ill_formed_has_no_test() -> None:
+    class Completed(Cells):
+        """What makes its states whole breaks them."""
+
+        size: int
+
+        def complete(self) -> None:
+            self.size = 7
+
+        @well_formed
+        def small(self) -> bool:
+            return self.size < 7
+
+    with pytest.raises(UsageError, match=r"most often: the state that stands for the class is not well-formed: small"):
+        generate(Completed, ["read"])
 
 
 def test_states_that_the_set_up_does_not_reach_are_counted() -> None:
