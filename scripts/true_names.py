@@ -58,6 +58,8 @@ _ALIASES = {
     "in_lookup_hashtable": {"in_lookup_hash"},
     "inode_hashtable": {"i_hash"},
     "d_children": {"d_sib"},
+    "slot": {"slots"},
+    "pivot": {"pivots"},
     "free list link": {"freelist", "freeptr", "get_freepointer", "set_freepointer"},
 }
 """Other names of the same memory in the source: pointers to it in the same object, links by which a list's head is
@@ -65,7 +67,7 @@ reached, and functions that give its address."""
 _GENERIC = {"next", "prev", "lock", "count", "counter", "head", "func", "val", "rlock", "raw_lock", "first", "slots"}
 """Fields that everything has: they say something only if nothing else does."""
 _MACRO_DEPTH = 3
-_INLINE_DEPTH = 3
+_INLINE_DEPTH = 4
 _DEFINED = re.compile(r"(?:[A-Za-z_][^;={]*?\b)?(?P<name>[A-Za-z_]\w*)\([^;]*$")
 
 
@@ -349,24 +351,38 @@ class Kernel:
         return members
 
     def _list_places(self, structure: str, path: str, file: str) -> tuple[tuple[int, int], ...]:
-        """Where a field may lie as seen from a pointer: to its structure, or to one that holds it, a node or a large
-        structure in it, as far as the file that has the pointer knows them."""
+        """Where a field may lie as seen from a pointer: to its structure, to one within that it lies in, or to one that
+        holds it, if the file that has the pointer knows that, or to a large one in it."""
         members = self._members(structure)
         plain = path.replace("[]", "")
         if plain not in members:
             return ()
         start, size = members[plain]
-        places = [(start, size)]
         known = self.source.known(file)
+        origins = [0]
+        for part, (at, length) in members.items():
+            if plain.startswith(part + ".") or length >= _LARGE_BYTES:
+                origins.append(at)
         for holder in known & set(self._types.embedders(structure)):
             for outer, (at, length) in self._members(holder).items():
                 if length == self._size(structure) and self._is_a(holder, outer, structure):
-                    places.append((at + start, size))
-        for node, (at, length) in members.items():
-            is_node = length in (8, 16, 24) and _NODE.search(node)
-            if (is_node or length >= _LARGE_BYTES) and node.rpartition(".")[2] in known:
-                places.append((start - at, size))
-        return tuple(places)
+                    origins.append(-at)
+        return tuple((start - origin, size) for origin in origins)
+
+    def _from_nodes(self, structure: str, path: str, file: str) -> tuple[tuple[int, int], ...]:
+        """Where a field may lie as seen from a pointer to a list's node in its structure that the file knows."""
+        members = self._members(structure)
+        plain = path.replace("[]", "")
+        if plain not in members:
+            return ()
+        start, size = members[plain]
+        known = self.source.known(file)
+        nodes = (
+            at
+            for node, (at, length) in members.items()
+            if length in (8, 16, 24) and _NODE.search(node) and node.rpartition(".")[2] in known
+        )
+        return tuple((start - at, size) for at in nodes)
 
     def _size(self, structure: str) -> int:
         found = self._types.structure(structure)
@@ -410,8 +426,9 @@ class Kernel:
         if address is not None:
             return any(address - start in range(4096) for start in self._symbols.get(pair.object.split(".")[0], ()))
         place = _PLACE.search(pair.stack[0])
+        file = "" if place is None else place["path"]
         for structure, part in pair.fields:
-            for start, size in self._places(structure, part, "" if place is None else place["path"]):
+            for start, size in (*self._places(structure, part, file), *self._from_nodes(structure, part, file)):
                 if value != 0 and start <= value < start + size:
                     return True
             if self._reaches(pair, value, structure, part):
@@ -430,18 +447,25 @@ class Kernel:
         value, from_next = found
         return value, (code[1] + len(code[0]) + value) % (1 << 64) if from_next else None
 
+    def _width(self, pair: Pair) -> int:
+        """How many bytes the accessing instruction has at least: 16 where it is one of those that take two words."""
+        site = next((frame for frame in pair.stack if _FUNCTION.search(frame)), None)
+        code = None if site is None else self._code(site)
+        return 16 if code is not None and _TWO_WORDS.match(code[0]) else 1
+
     def contradicts(self, pair: Pair) -> bool:
         """Whether the operand lies at another field of the object, one that the accessing line names."""
         found = self._operand(pair)
-        if len(pair.structures) != 1:
-            return False
-        members = self._members(*pair.structures)
-        own = [members[part.replace("[]", "")] for _, part in pair.fields if part.replace("[]", "") in members]
-        if found is None or found[0] == 0 or found[1] is not None or not own:
+        if found is None or found[0] == 0 or found[1] is not None or len(pair.structures) != 1:
             return False
         value = found[0]
-        if any(start < value + max(1, pair.size_bytes) and value < start + size for start, size in own):
+        place = _PLACE.search(pair.stack[0])
+        file = "" if place is None else place["path"]
+        own = [span for structure, part in pair.fields for span in self._places(structure, part, file)]
+        end = value + max(self._width(pair), pair.size_bytes)
+        if not own or any(start < end and value < start + size for start, size in own):
             return False
+        members = self._members(*pair.structures)
         words: set[str] = set()
         for frame in pair.stack:
             place = _PLACE.search(frame)
@@ -525,6 +549,8 @@ class Kernel:
 
 
 _SITE = re.compile(r"(?P<symbol>[^+ ]+)\+0x(?P<offset>[0-9a-f]+)(?: \[(?P<module>\w+)\])?")
+_TWO_WORDS = re.compile(rb"[\x66\xf0\xf2\xf3]*[\x40-\x4f]?\x0f(\xc7|\x10|\x11|\x28|\x29|\x6f|\x7f)", re.S)
+"""cmpxchg16b, and moves of vectors."""
 _LARGE_BYTES = 256
 """A structure of this size has pointers to it that lead to the one around it: that of an inode."""
 _NODE = re.compile(r"(list|child|sibling|hash|node|lru|rb|rcu|alias|dentry|subdirs|link|chain|head)s?$")

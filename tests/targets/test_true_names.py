@@ -50,6 +50,7 @@ class _NoCode(true_names.Kernel):
         self._members = lambda structure: members or {}
         self._places = self._list_places
         self._kinds = lambda structure: {}
+        self._code = lambda frame: None
 
     def _operand(self, pair: true_names.Pair) -> tuple[int, int | None] | None:
         return self._given
@@ -149,6 +150,10 @@ def test_an_operand_at_another_field_of_the_line_refutes_a_name(source: true_nam
     # An access of 8 bytes from there on has the field behind, too.
     assert true_names.holds(_pair("struct dentry", "d_behind", 12), kernel)
     assert not true_names.holds(_pair("struct dentry", "d_behind", 12, 4), kernel)
+    # A pointer may lead to a structure within.
+    within = {"flags": (16, 16), "flags.low": (16, 8), "flags.high": (24, 8), "d_seen": (8, 8)}
+    assert true_names.holds(_pair("struct dentry", "flags.high", 12), _NoCode(source, 8, within))
+    assert not true_names.holds(_pair("struct dentry", "flags.low", 12), _NoCode(source, 8, within))
     # Where the line names no field there, the operand belongs to another object.
     assert true_names.holds(_pair("struct dentry", "flags", 12, 4), _NoCode(source, 48, members))
 
