@@ -125,6 +125,20 @@ def test_the_bytes_of_a_long_name_are_an_object_of_their_own() -> None:
     assert {"directory bucket.first", "long name.bytes"} <= {finding.name for finding in record.findings}
 
 
+def test_a_word_of_an_inode_has_its_name() -> None:
+    """Two users make and open one file: the second asks for its permissions, which the first has just written."""
+    target = started("scalefs:users=2")
+    try:
+        (session,) = target.sessions(1)
+        (record,) = session.run([Job(open_of_one_new_name_by_both(), 0)])
+    finally:
+        target.close()
+    (finding,) = [one for one in record.findings if one.object == "file"]
+    words = {"number", "sequence of permissions", "access time", "mode", "owner", "group", "whether it had a name"}
+    assert finding.field in words
+    assert {f"file.{word}" for word in words} <= {one.name for one in finding.fields}
+
+
 def test_a_finding_says_where_and_who(session: ProcessSession) -> None:
     (record,) = session.run([Job(open_of_one_new_name_by_both(), 0)])
     assert {"directory bucket.first", "directory entry.name"} <= {finding.name for finding in record.findings}

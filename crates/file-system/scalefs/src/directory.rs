@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use hashdir::HashDir;
-use percpu::{ArenaObject, CacheLine, ObjectKind, object_kind};
+use percpu::{ArenaObject, CacheLine, ObjectKind};
 
-use crate::inode::Inode;
+use crate::inode::{Inode, inode_kind};
 use crate::place::Place;
 
 /// A directory: an inode with names.
@@ -16,12 +16,10 @@ pub(crate) struct Directory {
 }
 
 /// What tools call a directory's parts.
-pub(crate) const DIRECTORY: ObjectKind = object_kind!(8, Directory as "directory" {
-    "inode" = inode,
-    "links" = inode.links,
-    "times" = inode.stamps,
-    "references" = inode.references,
-    "names" = names,
+pub(crate) const DIRECTORY: ObjectKind = inode_kind!(8, Directory as "directory" {
+    "table of names" = names,
+    "whether it takes names" = names + HashDir::STATUS,
+    "growth of names" = names + HashDir::UPKEEP,
     "parent" = place.0.parent,
     "mark of a move" = place.0.moving,
 });

@@ -45,7 +45,7 @@ pub use changes::{FileRoom, PageRoom};
 use epoch::Guard;
 use maxima::{Floor, Maximum};
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{ArenaObject, CacheLine, Core, CoreIndex, CoreLock, LockRank, ObjectKind, OutOfMemory, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreIndex, CoreLock, LockRank, ObjectKind, OutOfMemory};
 use posix_calls::data::MAX_FILE_BYTES;
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::mutant::planted;
@@ -53,7 +53,7 @@ use sync::{Wait, WaitReason};
 
 use crate::file::cuts::Cuts;
 use crate::file::pages_of_file::FilePages;
-use crate::inode::Inode;
+use crate::inode::{Inode, inode_kind};
 use crate::instance::ScaleFs;
 use pages::shared_bytes;
 
@@ -80,11 +80,7 @@ struct Appending {
 }
 
 /// What tools call a file's parts.
-pub(crate) const FILE: ObjectKind = object_kind!(6, File as "file" {
-    "inode" = inode,
-    "links" = inode.links,
-    "times" = inode.stamps,
-    "references" = inode.references,
+pub(crate) const FILE: ObjectKind = inode_kind!(6, File as "file" {
     "size" = size,
     "root of the pages" = pages,
     "lock of appends" = appending.0.lock,

@@ -61,6 +61,42 @@ pub(crate) struct Header {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Header>() <= 64);
 
+impl Header {
+    // Where its words begin, for `inode_kind!`.
+    pub(crate) const SEQUENCE: usize = offset_of!(Header, sequence);
+    pub(crate) const ACCESSED: usize = offset_of!(Header, accessed);
+    pub(crate) const MODE: usize = offset_of!(Header, mode);
+    pub(crate) const USER: usize = offset_of!(Header, user);
+    pub(crate) const GROUP: usize = offset_of!(Header, group);
+    pub(crate) const NAMED: usize = offset_of!(Header, named);
+    pub(crate) const NEXT: usize = offset_of!(Header, next_mode);
+    pub(crate) const KIND: usize = offset_of!(Header, kind);
+    pub(crate) const NEXT_ACCESSED: usize = offset_of!(Header, next_accessed);
+}
+
+/// As `object_kind!`, for a type that begins with an [`Inode`]: its words come first.
+macro_rules! inode_kind {
+    ($number:literal, $type:ty as $name:literal { $($fields:tt)* }) => {
+        ::percpu::object_kind!($number, $type as $name {
+            "number" = inode.header,
+            "sequence of permissions" = inode.header + $crate::inode::Header::SEQUENCE,
+            "access time" = inode.header + $crate::inode::Header::ACCESSED,
+            "mode" = inode.header + $crate::inode::Header::MODE,
+            "owner" = inode.header + $crate::inode::Header::USER,
+            "group" = inode.header + $crate::inode::Header::GROUP,
+            "whether it had a name" = inode.header + $crate::inode::Header::NAMED,
+            "next mode" = inode.header + $crate::inode::Header::NEXT,
+            "kind" = inode.header + $crate::inode::Header::KIND,
+            "next access time and owner" = inode.header + $crate::inode::Header::NEXT_ACCESSED,
+            "links" = inode.links,
+            "times" = inode.stamps,
+            "references" = inode.references,
+            $($fields)*
+        })
+    };
+}
+pub(crate) use inode_kind;
+
 /// Whether a new inode has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {

@@ -26,14 +26,14 @@
 use core::mem::offset_of;
 
 use pages::{PAGE_BYTES, PageNumber};
-use percpu::{ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory};
 use posix_calls::{Errno, PipeEnd};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 
 use crate::ends::Ends;
-use crate::inode::Inode;
+use crate::inode::{Inode, inode_kind};
 use crate::instance::ScaleFs;
 use pages::shared_bytes;
 
@@ -54,11 +54,7 @@ pub(crate) struct Pipe {
 }
 
 /// What tools call a pipe's parts.
-pub(crate) const PIPE: ObjectKind = object_kind!(7, Pipe as "pipe" {
-    "inode" = inode,
-    "links" = inode.links,
-    "times" = inode.stamps,
-    "references" = inode.references,
+pub(crate) const PIPE: ObjectKind = inode_kind!(7, Pipe as "pipe" {
     "readers" = ends,
     "writers" = ends + size_of::<Ends>(),
     "gone" = gone,

@@ -10,7 +10,7 @@
 //! open for ever, as descriptors of a dead process are until somebody closes them.
 #![allow(unsafe_code)]
 
-use percpu::{ArenaObject, CacheLine, Core, ObjectKind, OutOfMemory, object_kind};
+use percpu::{ArenaObject, CacheLine, Core, ObjectKind, OutOfMemory};
 use posix_calls::{
     DataOperations, Errno, Kind, NumberChoice, ObjectOperations, OnExec, Permissions, SocketOrder, StatusFlags,
 };
@@ -22,15 +22,12 @@ use sync::mutant::planted;
 use crate::direct_data::{BOTH, InProcess};
 use crate::ends::Ends;
 use crate::host::Host;
-use crate::inode::{Inode, Named};
+use crate::inode::{Inode, Named, inode_kind};
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 
 /// What tools call its parts.
-pub(crate) const SOCKET_INODE: ObjectKind = object_kind!(15, SocketInode as "socket's inode" {
-    "inode" = inode,
-    "times" = inode.stamps,
-    "references" = inode.references,
+pub(crate) const SOCKET_INODE: ObjectKind = inode_kind!(15, SocketInode as "socket's inode" {
     "descriptors" = descriptors,
     "socket" = opened.0.address,
     "closed" = opened.0.closed,

@@ -1,5 +1,6 @@
 //! The directory itself: where its table is, whether it lives, and lookups.
 
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use commit::{Anyone, Decisions, Viewer};
@@ -41,6 +42,13 @@ pub(crate) struct Upkeep {
 
 /// No stamp: an epoch that is never reached.
 pub(crate) const NOT_SETTLED: u64 = u64::MAX >> 1;
+
+impl HashDir {
+    /// Where it says whether it lives, in bytes from its start: before that it says where its table is.
+    pub const STATUS: usize = offset_of!(HashDir, status);
+    /// Where what growth and kill need begins.
+    pub const UPKEEP: usize = offset_of!(HashDir, upkeep);
+}
 
 // SAFETY: pointers lead to objects of the arena that are `Sync`.
 unsafe impl Sync for HashDir {}
