@@ -4,8 +4,9 @@ use plain::{Plain, Process};
 use posix_calls::attributes::{self, Access, NewTime};
 use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::directories;
+use posix_calls::memory::{self, Address, Destination, MappedObject};
 use posix_calls::names::{self, RenameMode};
-use posix_calls::{Credentials, Errno, Fields, Follow, NumberChoice, OnExec, OpenFlags, Start};
+use posix_calls::{Credentials, Errno, Fields, Follow, NumberChoice, OnExec, OpenFlags, Protection, Sharing, Start};
 
 const READ_WRITE: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 const CREATE: OpenFlags = READ_WRITE.union(OpenFlags::CREATE);
@@ -200,4 +201,36 @@ fn nothing_is_left_of_what_was_removed() {
     let superuser = Process::new(&file_system, Credentials::SUPERUSER);
     let space = call(&file_system, &superuser, |call| attributes::space(call)).unwrap();
     assert_eq!((space.free_inodes, space.free_blocks), (space.inodes, space.blocks));
+}
+
+/// Linux `mremap`: EFAULT for pages that are not one mapping, whatever sets them apart.
+#[test]
+fn pages_of_two_mappings_do_not_grow_together() {
+    const PAGE: u64 = 4096;
+    let (file_system, process) = world();
+    let own = MappedObject::Anonymous;
+    let of_file = |page| MappedObject::File { fd: 0, offset: page * PAGE, sharing: Sharing::Private };
+    let pairs = [
+        ("the same", (Protection::Read, own), true),
+        ("other rights", (Protection::ReadWrite, own), false),
+        ("a file", (Protection::Read, of_file(0)), false),
+    ];
+    for (what, (protection, object), is_one) in pairs {
+        let grown = call(&file_system, &process, |call| {
+            memory::map(call, Address::Fixed(100 * PAGE), PAGE, Protection::Read, own)?;
+            memory::map(call, Address::Fixed(101 * PAGE), PAGE, protection, object)?;
+            memory::unmap(call, 102 * PAGE, PAGE)?;
+            memory::remap(call, 100 * PAGE, 2 * PAGE, 3 * PAGE, Destination::Same)
+        });
+        assert_eq!(grown, if is_one { Ok(100 * PAGE) } else { Err(Errno::EFAULT) }, "{what}");
+    }
+    for (second, is_one) in [(1, true), (0, false), (2, false)] {
+        let grown = call(&file_system, &process, |call| {
+            memory::map(call, Address::Fixed(100 * PAGE), PAGE, Protection::Read, of_file(0))?;
+            memory::map(call, Address::Fixed(101 * PAGE), PAGE, Protection::Read, of_file(second))?;
+            memory::unmap(call, 102 * PAGE, PAGE)?;
+            memory::remap(call, 100 * PAGE, 2 * PAGE, 3 * PAGE, Destination::Same)
+        });
+        assert_eq!(grown, if is_one { Ok(100 * PAGE) } else { Err(Errno::EFAULT) }, "pages 0 and {second} of a file");
+    }
 }

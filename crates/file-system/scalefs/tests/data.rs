@@ -51,6 +51,20 @@ fn alone(page_count: u32, test: impl FnOnce(&InProcess<Spin>)) {
     });
 }
 
+/// `lseek` looks at the reach alone where it can, and whoever reads many bytes may have to tell of them first.
+#[test]
+fn the_reach_of_an_offset_falls_if_it_has_not_moved_so_far() {
+    alone(64, |verbs| {
+        let fd = create(verbs, b"a");
+        let may_reach = |bytes| verbs.may_reach(verbs.description(fd).unwrap().expect("open"), bytes).unwrap();
+        data::write(verbs, fd, &[1; 10]).unwrap();
+        assert!(may_reach(10) && !may_reach(2 * PAGE as u64));
+        data::seek(verbs, fd, 0, Whence::Start).unwrap();
+        assert_eq!(data::read(verbs, fd, &mut [0; 16 * PAGE_BYTES]), Ok(10));
+        assert!(may_reach(10) && !may_reach(2 * PAGE as u64), "it has not come to 16 pages");
+    });
+}
+
 #[test]
 fn data_comes_back_whatever_its_place() {
     alone(64, |verbs| {

@@ -8,7 +8,7 @@ use plain::{Plain, Process};
 use posix_calls::attributes::{self, Access, NewTime};
 use posix_calls::directories;
 use posix_calls::names::{self, RenameMode};
-use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, OpenFlags, Space, Start};
+use posix_calls::{Credentials, Errno, Fields, Follow, InodeNumber, ObjectOperations, OpenFlags, Space, Start};
 use transact::{Sharing, Transactional};
 
 const NEW: OpenFlags = OpenFlags::CREATE.union(OpenFlags::EXCLUSIVE).union(OpenFlags::WRITE);
@@ -184,6 +184,32 @@ fn attributes_and_names_change_at_one_moment() {
     let status = |path| attributes::stat(&call, at(), path, Follow::Nothing, Fields::ALL).unwrap();
     assert_eq!((status(b"../d").mode, status(b"../f").mode, status(b"../f").accessed_ns), (0o700, 0o600, 1));
     assert!(exists(&call, b"g"));
+}
+
+#[test]
+fn a_directory_that_moves_stands_in_its_new_parent_at_once_and_afterwards() {
+    fn number<V: ObjectOperations>(call: &V, path: &[u8]) -> InodeNumber {
+        attributes::stat(call, at(), path, Follow::Nothing, Fields::ALL).unwrap().number
+    }
+    for (mode, target) in [(RenameMode::Replace, &b"b/d"[..]), (RenameMode::Exchange, b"b/e")] {
+        let (file_system, process) = world();
+        for path in [&b"a"[..], b"a/d", b"b", b"b/e"] {
+            directories::make_directory(&file_system.begin(&process), at(), path, 0o755).unwrap();
+        }
+        let up = [target, b"/.."].concat();
+        let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+        fs.transaction(|t| {
+            names::rename(&t.begin(), (at(), b"a/d"), (at(), target), mode)?;
+            assert_eq!(number(&t.begin(), &up), number(&t.begin(), b"b"));
+            let below_itself = [target, b"/x"].concat();
+            let looped = names::rename(&t.begin(), (at(), b"b"), (at(), &below_itself), RenameMode::Replace);
+            assert_eq!(looped, Err(Errno::EINVAL), "{mode:?}");
+            Ok(())
+        })
+        .unwrap();
+        let call = file_system.begin(&process);
+        assert_eq!(number(&call, &up), number(&call, b"b"), "{mode:?}");
+    }
 }
 
 #[test]

@@ -87,6 +87,37 @@ fn a_stamp_has_passed_after_two_epochs() {
 }
 
 #[test]
+fn whoever_waits_for_guards_looks_at_each_other_core_until_it_has_none_or_that_is_enough() {
+    with_epochs(4, |arena, epochs| {
+        let [own, idle, first, second] = [0, 1, 2, 3].map(|number| arena.claim(number, owner()).unwrap());
+        let _own = epochs.pin(&own);
+        drop(epochs.pin(&idle));
+        let looks = |ends_after: u32| {
+            let mut looks = vec![];
+            epochs.wait_for_guards(&own, |round| {
+                looks.push(round);
+                round < ends_after
+            });
+            looks
+        };
+        assert!(looks(9).is_empty(), "nobody waits for its own guard, or for a core that has none");
+        let guard = epochs.pin(&first);
+        assert_eq!(looks(2), [0, 1, 2]);
+        let mut ends = Some(epochs.pin(&second));
+        assert_eq!(looks(1), [0, 1, 0, 1], "each of two cores");
+        drop(guard);
+        let mut seen = 0;
+        epochs.wait_for_guards(&own, |round| {
+            seen = round;
+            // It is let go in the middle of the wait.
+            drop((round == 4).then(|| ends.take()));
+            true
+        });
+        assert_eq!(seen, 4);
+    });
+}
+
+#[test]
 fn maintenance_tells_what_it_still_keeps() {
     with_epochs(1, |arena, epochs| {
         let core = arena.claim(0, owner()).unwrap();
