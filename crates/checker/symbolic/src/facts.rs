@@ -287,6 +287,7 @@ mod tests {
         let ends = facts.new_atom(Atom::Same(keys[0], keys[2]));
         let large = facts.new_atom(Atom::Compare(Comparison::AtMost, vec![(sizes[0], 1)], -3));
         let less = facts.new_atom(Atom::Compare(Comparison::AtMost, vec![(sizes[0], 1), (sizes[2], -1)], 1));
+        assert_eq!((facts.term_count(), facts.atom_count()), (9, 7));
         let mut says = |given: &[Fact]| facts.contradictory(given, &mut Exact(Solver::default()));
         assert_eq!(says(&[(first_held, true), (last_held, false)]), Ok(false));
         assert_eq!(says(&[(first_held, true), (last_held, false), (first_two, true), (last_two, true)]), Ok(true));
