@@ -539,3 +539,46 @@ fn a_core_chooses_as_many_pages_as_its_part_has() {
         assert_eq!(map(1).map(|mapped| mapped.page).expect("one page is free"), all + 5);
     });
 }
+
+/// Of one page that is to lead where it leads, with the rights that it has, nothing is written.
+#[test]
+fn a_page_that_is_mapped_so_already_is_not_mapped_again() {
+    with_instance(1, 64, |instance, space| {
+        instance.files.0.lock().unwrap().extend([TestFile::default(), TestFile::default()]);
+        let core = instance.arena.claim(0, owner()).unwrap();
+        let is_new = |page, protection, backing| {
+            instance.call(&core, |memory| space.map(memory, Place::Fixed(page), 1, protection, backing)).unwrap().is_new
+        };
+        let of_file = |file, page, sharing| Backing::File { file: FileId(file), page, sharing, may_write: true };
+        let (read, write) = (Protection::Read, Protection::ReadWrite);
+        let places = [
+            (write, Backing::Anonymous),
+            (read, Backing::Anonymous),
+            (read, of_file(0, 2, Sharing::Shared)),
+            (read, of_file(1, 2, Sharing::Shared)),
+            (read, of_file(1, 3, Sharing::Shared)),
+            (read, of_file(1, 3, Sharing::Private)),
+            (Protection::None, of_file(1, 3, Sharing::Private)),
+        ];
+        for (protection, backing) in places {
+            assert!(is_new(7, protection, backing), "{protection:?} {backing:?} is another");
+            assert!(!is_new(7, protection, backing), "{protection:?} {backing:?} is the same");
+        }
+    });
+}
+
+#[test]
+fn a_space_tells_of_ranges_whether_they_are_free_or_mapped_throughout() {
+    with_instance(1, 64, |instance, space| {
+        let core = instance.arena.claim(0, owner()).unwrap();
+        let (place, own) = (Place::Fixed(10), Backing::Anonymous);
+        instance.call(&core, |memory| space.map(memory, place, 4, Protection::Read, own)).unwrap();
+        instance.call(&core, |memory| {
+            let told =
+                |range: Range<u64>| (space.is_free(memory, range.clone()), space.is_mapped_throughout(memory, range));
+            assert_eq!([told(8..10), told(14..20)], [(true, false); 2]);
+            assert_eq!([told(10..14), told(11..12)], [(false, true); 2]);
+            assert_eq!([told(9..11), told(13..15), told(8..20)], [(false, false); 3]);
+        });
+    });
+}

@@ -21,6 +21,14 @@ fn small(core_count: usize) -> ArenaConfig {
 }
 
 #[test]
+fn an_owner_has_its_number() {
+    for number in [1, 7, 1 << 62] {
+        assert_eq!(OwnerId::new(number).map(OwnerId::number), Some(number));
+    }
+    assert!([0, (1 << 62) + 1, u64::MAX].iter().all(|number| OwnerId::new(*number).is_none()));
+}
+
+#[test]
 fn creation_refuses_what_cannot_work() {
     let mut region = HeapRegion::new(1 << 16).unwrap();
     assert_eq!(Arena::create(&mut region, small(0)).err(), Some(CreateError::CoreCount(0)));
