@@ -52,6 +52,23 @@ def test_every_test_is_judged_once(tests, sessions, shares, seed):
     assert max((size for session in made for size in session.batches), default=0) <= MAX_BATCH_WINDOWS
 
 
+def test_tests_of_one_placement_stand_together():
+    """A session need not change what runs them; by chance 20 tests would change some ten times."""
+    tests = []
+    for number in range(20):
+        first, second = (test := make_test(number)).calls
+        moved = structs.replace(test, calls=(first, structs.replace(second, process=number % 2)))
+        tests.append(structs.replace(moved, id=moved.content_id()))
+    placements = []
+
+    def script(job, before):
+        placements.append([call.process for call in job.test.calls])
+        return clean(job, before)
+
+    run(tests, [FakeSession(script)], seed=3)
+    assert [placement for placement, _ in itertools.groupby(placements)] == [[0, 0], [0, 1]]
+
+
 def test_follow_up_windows_come_in_later_batches():
     session = FakeSession(conflicting)
     verdicts, _ = run([make_test()], [session])
