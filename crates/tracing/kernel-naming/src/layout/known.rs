@@ -111,6 +111,7 @@ pub(super) const PER_CPU_POINTERS: &[(&str, &str, &str)] = &[
     ("shmem_sb_info", "ino_batch", "shmem_sb_info.ino_batch"),
     ("call_function_data", "pcpu", "cfd_percpu"),
     ("workqueue_struct", "cpu_pwqs", "pool_workqueue"),
+    ("mm_struct", "pcpu_cid", "mm_cid"),
 ];
 
 /// Per-CPU pointers in the zones of a node of memory (`pglist_data.node_zones`).
