@@ -582,3 +582,22 @@ fn a_space_tells_of_ranges_whether_they_are_free_or_mapped_throughout() {
         });
     });
 }
+
+/// A mapping that begins four pages before the last one of a file that has a number goes on for four, and no further.
+#[test]
+fn a_mapping_grows_up_to_the_last_page_that_a_file_can_have() {
+    let last = u64::MAX / PAGE;
+    with_instance(1, 64, |instance, space| {
+        instance.files.0.lock().unwrap().push(TestFile::default());
+        let core = instance.arena.claim(0, owner()).unwrap();
+        let backing = Backing::File { file: FileId(0), page: last - 4, sharing: Sharing::Private, may_write: true };
+        instance.call(&core, |memory| {
+            space.map(memory, Place::Fixed(10), 2, Protection::Read, backing).unwrap();
+            assert_eq!(space.grow(memory, 10..12, 3), Err(RemapError::TooLarge));
+            assert_eq!(space.relocate(memory, 10..12, Some(30), 5), Err(RemapError::TooLarge));
+            assert_eq!(space.grow(memory, 10..12, 2), Ok(Growth::Done));
+            assert_eq!(space.relocate(memory, 10..14, Some(30), 4), Ok(30));
+            assert!(space.is_free(memory, 10..14) && space.is_mapped_throughout(memory, 30..34));
+        });
+    });
+}

@@ -320,7 +320,10 @@ fn link_present<'v, V: ObjectOperations>(
             let errno = refuse_directory(objects, new);
             if objects.still_same(&source)? { Err(errno) } else { Ok(Err(OperationError::Changed)) }
         }
-        Kind::Symlink if follow == Follow::Symlinks => Ok(Err(OperationError::Changed)),
+        // It was none when the path was followed.
+        Kind::Symlink if follow == Follow::Symlinks && !planted("scalefs: link follows what it saw before") => {
+            Ok(Err(OperationError::Changed))
+        }
         _ if from.has_slash => Ok(Err(OperationError::Changed)),
         _ => Ok(objects.add_link(to, &to_key, &source)),
     }

@@ -324,6 +324,14 @@ fn found_once() -> Vec<(&'static str, Plan)> {
             "scalefs: link refuses a directory by what it saw before",
             vec![vec![link("n0", "n2")], vec![make("n2"), rename("n0", "n1", RenameMode::Exchange)]],
         ),
+        // Another name of a symbolic link, which had come after the path was followed.
+        (
+            "scalefs: link follows what it saw before",
+            vec![
+                vec![Call::Link(path("n0"), path("n2"), Follow::Symlinks), stat("n2")],
+                vec![Call::Symlink(path("n1"), path("n3")), rename("n3", "n0", RenameMode::Replace)],
+            ],
+        ),
         // The parent was listed when its directory had gone to another name, and to another directory.
         (
             "scalefs: the names of a path are found one by one",
