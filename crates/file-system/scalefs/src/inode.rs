@@ -151,7 +151,8 @@ impl Header {
         let seen = self.peek();
         // Pairs with the release fence in `write`: having seen a word of a writer, we see its sequence.
         fence(Ordering::Acquire);
-        if before & HOLDER_MASK == 0 && self.sequence.load(Ordering::Relaxed) == before {
+        let is_whole = before & HOLDER_MASK == 0 && self.sequence.load(Ordering::Relaxed) == before;
+        if is_whole || sync::mutant::planted("scalefs: permissions are read word by word") {
             return seen;
         }
         self.read_beside_writer(decisions, viewer, wait)

@@ -389,6 +389,11 @@ fn found_once() -> Vec<(&'static str, Plan)> {
             "scalefs: times are set by who was the owner",
             vec![vec![(1, set(1))], vec![(0, Call::ChangeOwner(0, 2)), (0, Call::Stat(0)), (0, Call::Stat(0))]],
         ),
+        // The mode as it was, and the time of access of a later call.
+        (
+            "scalefs: permissions are read word by word",
+            vec![vec![(1, Call::ChangeMode(0, 0o600)), (1, set(1))], vec![(1, Call::Stat(0)), (1, Call::Stat(0))]],
+        ),
         // EACCES for a name that had gone before the directory was closed to the caller.
         (
             "scalefs: a refusal forgets the name",
