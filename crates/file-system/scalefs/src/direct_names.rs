@@ -17,6 +17,7 @@ use posix_calls::{
 };
 use sync::WaitReason;
 use sync::atomic::{Ordering, fence};
+use sync::mutant::planted;
 
 use crate::direct::{Direct, OperationError};
 use crate::host::Host;
@@ -357,7 +358,10 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
             let source = pair.first().lookup(source_key);
             let source = source.filter(|found| found.value() == expected.to_bits()).ok_or(OperationError::Changed)?;
             let target = pair.second().lookup(target_key);
-            if target.as_ref().map(|found| InodeRef::from_bits(found.value())) != replaced {
+            let there = target.as_ref().map(|found| InodeRef::from_bits(found.value()));
+            let is_another =
+                there.is_some() != replaced.is_some() || !planted("scalefs: rename replaces whatever is there");
+            if there != replaced && is_another {
                 return Err(OperationError::Changed);
             }
             let operation = self.fs.decisions().begin_firm(core);

@@ -324,6 +324,14 @@ fn found_once() -> Vec<(&'static str, Plan)> {
             "scalefs: link refuses a directory by what it saw before",
             vec![vec![link("n0", "n2")], vec![make("n2"), rename("n0", "n1", RenameMode::Exchange)]],
         ),
+        // A file that lost its name kept its count of links: another had been found there.
+        (
+            "scalefs: rename replaces whatever is there",
+            vec![
+                vec![make("n2"), rename("n0", "n2", RenameMode::Replace), stat("n2"), stat("n3")],
+                vec![make("n1/n0"), link("n1/n0", "n3"), rename("n1/n0", "n2", RenameMode::Replace)],
+            ],
+        ),
         // Another name of a symbolic link, which had come after the path was followed.
         (
             "scalefs: link follows what it saw before",
