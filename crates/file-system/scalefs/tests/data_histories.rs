@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use history::threads::{self, Barrier};
-use history::{Event, State, explore, is_linearisable, repeat, rounds};
+use history::{Event, State, explore, is_linearisable, of_few_kinds, repeat, rounds};
 use instance::with_instance;
 use pages::PAGE_BYTES;
 use proptest::collection::vec;
@@ -383,7 +383,11 @@ impl State for Reference {
 
 /// A call; what is O_APPEND is written unit by unit, since its pages are not known before.
 fn any_call(append: bool) -> impl Strategy<Value = Call> {
-    let fd = || prop_oneof![4 => Just(0_u32), 3 => Just(1), 3 => Just(2), 3 => Just(3), 2 => 4..7_u32];
+    call_of(append, || prop_oneof![4 => Just(0_u32), 3 => Just(1), 3 => Just(2), 3 => Just(3), 2 => 4..7_u32].boxed())
+}
+
+/// A call on one of these descriptors.
+fn call_of(append: bool, fd: impl Fn() -> BoxedStrategy<u32>) -> impl Strategy<Value = Call> {
     let name = || 0..NAMES.len();
     let flags = prop_oneof![
         Just(OpenFlags::CREATE),
@@ -524,6 +528,18 @@ fn concurrent_calls_on_data_have_an_order() {
         (vec(vec(any_call(append), 12 / thread_count), thread_count), Just(append))
     };
     explore(rounds(250).longer(3), plans, explain);
+}
+
+/// Calls of few kinds on the two descriptors of one file.
+fn few_kinds(number: u64) -> impl Strategy<Value = Plan> {
+    let append = number % 2 == 1;
+    let call = call_of(append, || (0..2_u32).boxed());
+    (of_few_kinds(call, std::mem::discriminant, 2 + number as usize / 2 % 2, 3), Just(append))
+}
+
+#[test]
+fn few_kinds_of_calls_on_one_file_have_an_order() {
+    explore(rounds(250).longer(3), few_kinds, explain);
 }
 
 #[test]
@@ -686,6 +702,8 @@ fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
         sync::mutant::must_be_caught(fault, || repeat(100_000, plan, explain));
     }
+    let fault = "scalefs: cuts do not exclude each other";
+    sync::mutant::must_be_caught(fault, || explore(0..20_000, few_kinds, explain));
 }
 
 /// Lets a thread make each list of calls, and looks for their order.

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use history::threads::{self, Barrier};
-use history::{Event, State, explore, is_linearisable, repeat, rounds};
+use history::{Event, State, explore, is_linearisable, of_few_kinds, repeat, rounds};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -262,6 +262,16 @@ fn concurrent_histories_have_an_order() {
         vec(vec(any_call(name_count), call_count), 2 + number as usize % 3)
     };
     explore(rounds(250).longer(3), plans, explain);
+}
+
+/// Calls of few kinds on few names.
+fn few_kinds(number: u64) -> impl Strategy<Value = Plan> {
+    of_few_kinds(any_call(2 + number as u8 % 2), std::mem::discriminant, 2 + number as usize / 2 % 2, 3)
+}
+
+#[test]
+fn few_kinds_of_calls_have_an_order() {
+    explore(rounds(250).longer(3), few_kinds, explain);
 }
 
 /// Two threads list a directory in parts while another one makes it grow, and the last changes its names.

@@ -23,4 +23,4 @@ mod plans;
 pub mod threads;
 
 pub use linearise::{Event, State, is_linearisable};
-pub use plans::{Made, Rounds, explore, play, repeat, rounds, told};
+pub use plans::{Made, Rounds, explore, of_few_kinds, play, repeat, rounds, told};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use proptest::collection::vec;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -116,6 +117,30 @@ fn usual_time() -> Duration {
     Duration::from_millis(
         milliseconds.unwrap_or_else(|_| panic!("HISTORIES_MS: expected milliseconds, got `{wanted}`")),
     )
+}
+
+/// Plans for so many threads of calls of one to three kinds, at most so many each. Where all kinds are drawn at once, two of one
+/// kind hardly meet ("swarm testing": Groce et al., ISSTA 2012).
+pub fn of_few_kinds<C: Clone + Debug, K: PartialEq>(
+    calls: impl Strategy<Value = C>,
+    kind: impl Fn(&C) -> K + Clone,
+    threads: usize,
+    most: usize,
+) -> impl Strategy<Value = Vec<Vec<C>>> {
+    (vec(calls, 20 * threads), 1..=3_usize).prop_map(move |(calls, kind_count)| {
+        let mut kinds = Vec::new();
+        for call in &calls {
+            if kinds.len() < kind_count && !kinds.contains(&kind(call)) {
+                kinds.push(kind(call));
+            }
+        }
+        let mut plan = std::vec::from_elem(Vec::new(), threads);
+        let chosen = calls.into_iter().filter(|call| kinds.contains(&kind(call)));
+        for (number, call) in chosen.take(threads * most).enumerate() {
+            plan[number % threads].push(call);
+        }
+        plan
+    })
 }
 
 /// In each round, draws a plan as its number says, and runs `check` on it in a schedule. Prints how many there were.

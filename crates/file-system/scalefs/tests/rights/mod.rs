@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use history::{Event, Made, State, explore, is_linearisable, play, repeat, rounds, told};
+use history::{Event, Made, State, explore, is_linearisable, of_few_kinds, play, repeat, rounds, told};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -373,6 +373,17 @@ fn concurrent_calls_of_several_users_have_an_order() {
         vec(vec((prop_oneof![1 => Just(0), 3 => 1..3_u32], any_call(path_count)), call_count), 2 + number as usize % 2)
     };
     explore(rounds(250), plans, explain);
+}
+
+/// Calls of few kinds on one file or its directory.
+fn few_kinds(number: u64) -> impl Strategy<Value = Plan> {
+    let call = (prop_oneof![1 => Just(0), 3 => 1..3_u32], any_call(1));
+    of_few_kinds(call, |(_, call)| std::mem::discriminant(call), 2 + number as usize % 2, 3)
+}
+
+#[test]
+fn few_kinds_of_calls_of_several_users_have_an_order() {
+    explore(rounds(250), few_kinds, explain);
 }
 
 /// Histories that had no order once, each with the fault that made them.
