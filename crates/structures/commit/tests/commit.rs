@@ -139,3 +139,26 @@ fn who_goes_first_revokes_and_the_other_waits() {
         assert_eq!((first.commit(), second.commit()), (Ok(()), Err(Revoked)), "of equal numbers the core decides");
     });
 }
+
+#[test]
+fn what_a_core_has_marked_is_as_before_until_it_commits() {
+    with_cores(|_, decisions, low, high| {
+        let marked = decisions.begin_firm(high);
+        assert!(decisions.is_as_before(high.index(), low));
+        marked.commit().unwrap();
+        assert!(!decisions.is_as_before(high.index(), low));
+        // Who has nothing open revokes what another core has.
+        let open = |core| {
+            let mut operation = decisions.begin_revocable(core);
+            operation.open(Precedence(7), Stance::Yields);
+            operation
+        };
+        let others = open(high);
+        assert!(decisions.is_as_before(high.index(), low));
+        assert_eq!(others.commit(), Err(Revoked));
+        // Its own it does not; and what its own has precedence over it revokes.
+        let (own, others) = (open(low), open(high));
+        assert!(decisions.is_as_before(low.index(), low) && decisions.is_as_before(high.index(), low));
+        assert_eq!((own.commit(), others.commit()), (Ok(()), Err(Revoked)));
+    });
+}
