@@ -125,13 +125,8 @@ where
         b(&for_b, &one);
         one
     };
-    if first {
-        let threads = [sync::model::thread::spawn(a), sync::model::thread::spawn(b)];
-        threads.map(|thread| thread.join().unwrap())
-    } else {
-        let (b, a) = (sync::model::thread::spawn(b), sync::model::thread::spawn(a));
-        [a.join().unwrap(), b.join().unwrap()]
-    }
+    let (zero, one) = sync::model::both(first, a, b);
+    [zero, one]
 }
 
 /// A first touch beside `unmap`: it comes before or after, and no table knows the page in the end.

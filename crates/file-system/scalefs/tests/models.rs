@@ -55,14 +55,7 @@ fn no_directory_gets_under_itself(a_first: bool) {
     };
     let [first, second] = contexts;
     let (a, b) = (role(0, b"d", b"e/d", first), role(1, b"e", b"d/e", second));
-    let threads = if a_first {
-        [sync::model::thread::spawn(a), sync::model::thread::spawn(b)]
-    } else {
-        [sync::model::thread::spawn(b), sync::model::thread::spawn(a)]
-    };
-    for thread in threads {
-        thread.join().unwrap();
-    }
+    sync::model::both(a_first, a, b);
     assert_eq!(moved.load(Ordering::Relaxed), 1, "both moved, or neither");
 }
 
@@ -113,14 +106,7 @@ fn together<A: Send + 'static, B: Send + 'static>(
     b: impl FnOnce(Core<'static>) -> B + Send + 'static,
 ) -> (A, B) {
     let (zero, one) = (model.core(0), model.core(1));
-    let (a, b) = (move || a(zero), move || b(one));
-    if a_first {
-        let (a, b) = (sync::model::thread::spawn(a), sync::model::thread::spawn(b));
-        (a.join().unwrap(), b.join().unwrap())
-    } else {
-        let (b, a) = (sync::model::thread::spawn(b), sync::model::thread::spawn(a));
-        (a.join().unwrap(), b.join().unwrap())
-    }
+    sync::model::both(a_first, move || a(zero), move || b(one))
 }
 
 /// A fault that shows only where a processor reorders accesses.

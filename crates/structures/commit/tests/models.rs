@@ -50,17 +50,6 @@ impl Name {
     }
 }
 
-fn spawn_both(first: bool, a: impl FnOnce() + Send + 'static, b: impl FnOnce() + Send + 'static) {
-    let threads = if first {
-        [sync::model::thread::spawn(a), sync::model::thread::spawn(b)]
-    } else {
-        [sync::model::thread::spawn(b), sync::model::thread::spawn(a)]
-    };
-    for thread in threads {
-        thread.join().unwrap();
-    }
-}
-
 /// rename(a, b) against an observer of b and then a: it may not see both, and having seen b it must not see a.
 fn rename(renamer_first: bool) {
     let model = ModelArena::new(2, 128 << 10);
@@ -88,7 +77,7 @@ fn rename(renamer_first: bool) {
         let a_seen = a.exists(decisions);
         assert!(!(b_seen && a_seen), "both names at once");
     };
-    spawn_both(renamer_first, renamer, observer);
+    sync::model::both(renamer_first, renamer, observer);
 }
 
 /// link(a, b) against unlink(a) and then a look at b. If the link succeeds, it came before the unlink, so b is there.
@@ -129,7 +118,7 @@ fn link(linker_first: bool) {
             b_after_unlink.store(b.exists(decisions), std::sync::atomic::Ordering::Relaxed);
         }
     };
-    spawn_both(linker_first, linker, unlinker);
+    sync::model::both(linker_first, linker, unlinker);
     let linked = linked.load(std::sync::atomic::Ordering::Relaxed);
     let seen = b_after_unlink.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!(linked, seen, "the link succeeded, but b was absent after a was unlinked");
@@ -153,7 +142,7 @@ fn create_and_look(first: bool) {
         }
     };
     let (a, b) = (role(0), role(1));
-    spawn_both(first, a, b);
+    sync::model::both(first, a, b);
     assert!(found.load(std::sync::atomic::Ordering::Relaxed) >= 1, "both creations came after the other's look");
 }
 
@@ -204,7 +193,7 @@ fn skew(first: bool, stances: [Stance; 2]) {
         }
     };
     let (a, b) = (role(0), role(1));
-    spawn_both(first, a, b);
+    sync::model::both(first, a, b);
     assert_eq!(made.load(std::sync::atomic::Ordering::Relaxed), 1, "each has made a name that the other did not see");
 }
 
@@ -243,7 +232,7 @@ fn open_beside_plain(first: bool, stance: Stance) {
             seen.fetch_add(usize::from(names[0].exists(decisions)), std::sync::atomic::Ordering::Relaxed);
         }
     };
-    spawn_both(first, transaction, plain);
+    sync::model::both(first, transaction, plain);
     assert_eq!(seen.load(std::sync::atomic::Ordering::Relaxed), 1, "exactly one comes first");
 }
 

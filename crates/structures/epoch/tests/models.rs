@@ -59,15 +59,7 @@ fn reader_and_writer(reader_first: bool) {
             epochs.maintain(&one, free);
         }
     };
-    if reader_first {
-        let (a, b) = (sync::model::thread::spawn(reader), sync::model::thread::spawn(writer));
-        a.join().unwrap();
-        b.join().unwrap();
-    } else {
-        let (a, b) = (sync::model::thread::spawn(writer), sync::model::thread::spawn(reader));
-        a.join().unwrap();
-        b.join().unwrap();
-    }
+    sync::model::both(reader_first, reader, writer);
 }
 
 #[test]

@@ -138,14 +138,7 @@ impl World {
         let (world_a, world_b) = (self.clone(), self.clone());
         let a = move || a(&world_a, &world_a.epochs.pin(&zero));
         let b = move || b(&world_b, &world_b.epochs.pin(&one));
-        let threads = if a_first {
-            [sync::model::thread::spawn(a), sync::model::thread::spawn(b)]
-        } else {
-            [sync::model::thread::spawn(b), sync::model::thread::spawn(a)]
-        };
-        for thread in threads {
-            thread.join().unwrap();
-        }
+        sync::model::both(a_first, a, b);
     }
 }
 

@@ -50,14 +50,7 @@ fn pop_and_rob(owner_first: bool) {
             }
         }
     };
-    let threads = if owner_first {
-        [sync::model::thread::spawn(owner), sync::model::thread::spawn(robber)]
-    } else {
-        [sync::model::thread::spawn(robber), sync::model::thread::spawn(owner)]
-    };
-    for thread in threads {
-        thread.join().unwrap();
-    }
+    sync::model::both(owner_first, owner, robber);
 }
 
 #[test]

@@ -55,13 +55,8 @@ fn depots_hand_out_once(freeing_first: bool) {
         let mine: Vec<usize> = (0..2).filter_map(|_| one.allocate(class).ok()).map(|o| o.as_ptr() as usize).collect();
         mine
     };
-    let mut all = if freeing_first {
-        let (a, b) = (sync::model::thread::spawn(freeing), sync::model::thread::spawn(taking));
-        [a.join().unwrap(), b.join().unwrap()].concat()
-    } else {
-        let (b, a) = (sync::model::thread::spawn(taking), sync::model::thread::spawn(freeing));
-        [a.join().unwrap(), b.join().unwrap()].concat()
-    };
+    let (freed, taken) = sync::model::both(freeing_first, freeing, taking);
+    let mut all = [freed, taken].concat();
     all.sort_unstable();
     let count = all.len();
     all.dedup();

@@ -24,14 +24,7 @@ where
     setup(array, &epochs.pin(&zero));
     let a = move || a(array, &epochs.pin(&zero));
     let b = move || b(array, &epochs.pin(&one));
-    let threads = if first {
-        [sync::model::thread::spawn(a), sync::model::thread::spawn(b)]
-    } else {
-        [sync::model::thread::spawn(b), sync::model::thread::spawn(a)]
-    };
-    for thread in threads {
-        thread.join().unwrap();
-    }
+    sync::model::both(first, a, b);
 }
 
 /// Overlapping ranges of an array that is empty, or folded, at first: expanded, or waited for, never held by two.

@@ -51,17 +51,6 @@ fn change(cache: &RefCache, core: &Core, object: &Counted, delta: i64) {
     unsafe { cache.change(core, object, delta) }
 }
 
-fn spawn_both(first: bool, a: impl FnOnce() + Send + 'static, b: impl FnOnce() + Send + 'static) {
-    let threads = if first {
-        [sync::model::thread::spawn(a), sync::model::thread::spawn(b)]
-    } else {
-        [sync::model::thread::spawn(b), sync::model::thread::spawn(a)]
-    };
-    for thread in threads {
-        thread.join().unwrap();
-    }
-}
-
 /// One core finds the object by a shared pointer, and keeps a reference over a maintenance; the other removes the
 /// pointer and drops its reference.
 fn lookup_against_removal(finder_first: bool) {
@@ -98,7 +87,7 @@ fn lookup_against_removal(finder_first: bool) {
             }
         }
     };
-    spawn_both(finder_first, finder, remover);
+    sync::model::both(finder_first, finder, remover);
     let maintain = world.maintainer();
     let cores = [world.model.core(0), world.model.core(1)];
     for _ in 0..4 {
@@ -141,7 +130,7 @@ fn handed_over(holder_first: bool) {
             }
         }
     };
-    spawn_both(holder_first, holder, receiver);
+    sync::model::both(holder_first, holder, receiver);
 }
 
 /// An exact read of a constant count while the other core's delta moves from its slot to the object.
@@ -156,7 +145,7 @@ fn exact_during_eviction(reader_first: bool) {
         // SAFETY: never freed in this model.
         assert_eq!(unsafe { cache.exact(object, &Spin) }, 2, "the delta was missed or counted twice");
     };
-    spawn_both(reader_first, reader, evictor);
+    sync::model::both(reader_first, reader, evictor);
 }
 
 fn eager_releases(first: bool) {
@@ -173,7 +162,7 @@ fn eager_releases(first: bool) {
         }
     };
     let (a, b) = (role(0), role(1));
-    spawn_both(first, a, b);
+    sync::model::both(first, a, b);
     assert!(last.load(Plain::Relaxed) >= 1, "nobody noticed the last release");
 }
 
@@ -206,7 +195,7 @@ fn weak_against_review(upgrader_first: bool) {
             }
         }
     };
-    spawn_both(upgrader_first, upgrader, reviewer);
+    sync::model::both(upgrader_first, upgrader, reviewer);
 }
 
 /// Prepares deltas of several counts under one operation, decides, and ends them. On the way to a count that another
@@ -258,7 +247,7 @@ fn many_at_one_moment(changer_first: bool) {
         assert!(seen == 2 || !is_decided, "{seen} after the decision");
         assert!(seen == 1 || is_begun, "{seen} before the decision");
     };
-    spawn_both(changer_first, changer, reader);
+    sync::model::both(changer_first, changer, reader);
     // SAFETY: as above.
     assert_eq!(objects.map(|object| unsafe { world.cache.exact(object, &Spin) }), [2, 2]);
 }
@@ -278,7 +267,7 @@ fn one_place_for_two(first: bool) {
         }
     };
     let (a, b) = (role(0), role(1));
-    spawn_both(first, a, b);
+    sync::model::both(first, a, b);
     let happened = happened.load(Plain::Relaxed) as i64;
     assert!(happened >= 1, "each gave way to the other");
     assert_eq!(shared.applied(), 1 + happened, "a delta was lost or counted twice");
@@ -298,7 +287,7 @@ fn aborted_many(first: bool) {
         let seen = unsafe { cache.exact(objects[1], &Spin) };
         assert_eq!(seen, 1, "what was prepared is seen although it never happened");
     };
-    spawn_both(first, changer, reader);
+    sync::model::both(first, changer, reader);
 }
 
 #[test]

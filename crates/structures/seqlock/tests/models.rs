@@ -38,14 +38,7 @@ fn reader_and_writer(reader_first: bool) {
             }
         }
     };
-    let threads = if reader_first {
-        [sync::model::thread::spawn(reader), sync::model::thread::spawn(writer)]
-    } else {
-        [sync::model::thread::spawn(writer), sync::model::thread::spawn(reader)]
-    };
-    for thread in threads {
-        thread.join().unwrap();
-    }
+    sync::model::both(reader_first, reader, writer);
     assert_eq!(words.read(), Some([2, 2]));
 }
 

@@ -12,6 +12,25 @@ pub mod thread {
     pub use shuttle::thread::{spawn, yield_now};
 }
 
+/// Runs two roles, each in a thread, the one or the other spawned first; returns what they return.
+///
+/// # Panics
+/// If one of them does.
+pub fn both<A: Send + 'static, B: Send + 'static>(
+    a_first: bool,
+    a: impl FnOnce() -> A + Send + 'static,
+    b: impl FnOnce() -> B + Send + 'static,
+) -> (A, B) {
+    let (a, b) = if a_first {
+        let a = thread::spawn(a);
+        (a, thread::spawn(b))
+    } else {
+        let b = thread::spawn(b);
+        (thread::spawn(a), b)
+    };
+    (a.join().unwrap(), b.join().unwrap())
+}
+
 /// Explores all executions of `body` with at most `preemptions` preemptive switches; prints how many there were.
 ///
 /// # Panics
