@@ -105,13 +105,14 @@ def test_what_plants_a_fault_runs_in_the_build_that_can_plant_it(
         "room/two/tests/whole/main.rs": "mod part;",
         "room/two/tests/whole/part.rs": "fn planted() { must_be_caught(); }",
         "room/two/tests/other.rs": "fn it_works() {}",
+        "room/three/tests/rounds.rs": "//! Rounds.\n#![cfg(shuttle)]\nfn it_works() {}",
     }
     for name, text in sources.items():
         source = tmp_path / "crates" / name
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(text)
     monkeypatch.setattr(verify, "ROOT", tmp_path)
-    assert verify.planting_tests() == (["one", "two"], ["chosen", "whole"])
+    assert verify.planting_tests() == (["one", "three", "two"], ["chosen", "rounds", "whole"])
 
 
 _ORDER = ["cargo test", "histories", "sanitizers", "libraries", "pytest"]

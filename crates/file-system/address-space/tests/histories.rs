@@ -15,7 +15,7 @@ use address_space::{
 #[cfg(shuttle)]
 use history::repeat;
 use history::threads::lock;
-use history::{Event, Made, State, explore, is_linearisable, play, rounds, told};
+use history::{Event, Made, State, explore, is_linearisable, of_few_calls, overtake, play, rounds, told};
 use pages::PAGE_BYTES;
 use percpu::Core;
 use proptest::collection::vec;
@@ -502,6 +502,20 @@ fn calls_have_an_order() {
 #[test]
 fn calls_on_several_pages_have_an_order() {
     explore(rounds(400).longer(3), plans_on_many, check_on_many);
+}
+
+#[test]
+fn calls_that_are_overtaken_have_an_order() {
+    overtake(rounds(20).longer(2), |_| of_few_calls(any_operation()), check);
+}
+
+#[test]
+fn calls_on_several_pages_that_are_overtaken_have_an_order() {
+    overtake(
+        rounds(20).longer(2),
+        |number| of_few_calls(any_operation_on_many(number.is_multiple_of(2))),
+        check_on_many,
+    );
 }
 
 /// Two cores take the right to store from the same pages, and the second one stores afterwards through its own table. It once did

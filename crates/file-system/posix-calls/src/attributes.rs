@@ -3,6 +3,8 @@
 //! Changes of permissions and times are handed over as data, with the right that they need: whoever holds the object checks
 //! that where nobody else changes it, so that a check rests on what is replaced.
 
+use sync::mutant::planted;
+
 use crate::errno::Errno;
 use crate::fields::{Attributes, Fields};
 use crate::kind::{Kind, Permissions};
@@ -26,10 +28,9 @@ pub fn stat<'v, V: ObjectOperations>(
     loop {
         let resolved = resolve(objects, start, path, follow)?;
         let attributes = objects.attributes(resolved.node, fields)?;
-        // If the name still leads there, it did when the link count was read; else that may have been after an unlink.
-        let is_whole = !fields.contains(Fields::LINK_COUNT);
-        let still_same = |found| objects.still_same(&found);
-        if is_whole || resolved.found.map_or(Ok(true), still_same)? {
+        // If the name still leads there, it did when the attributes were read; else they may be those of after an unlink.
+        let forgets = planted("scalefs: stat forgets the name") && !fields.contains(Fields::LINK_COUNT);
+        if forgets || resolved.found.map_or(Ok(true), |found| objects.still_same(&found))? {
             return Ok(attributes);
         }
     }

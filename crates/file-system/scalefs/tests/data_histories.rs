@@ -24,8 +24,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use history::threads::{self, Barrier};
-use history::{Event, State, explore, is_linearisable, of_few_kinds, repeat, rounds};
-use instance::with_instance;
+use history::{
+    Event, State, explore, is_linearisable, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, rounds,
+};
+use instance::with_instance_for;
 use pages::PAGE_BYTES;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -417,6 +419,24 @@ fn call_of(append: bool, fd: impl Fn() -> BoxedStrategy<u32>) -> impl Strategy<V
     ]
 }
 
+/// A call on the bytes of the file, near its end and the borders of its pages.
+fn call_near_the_end(append: bool) -> impl Strategy<Value = Call> {
+    let fd = || 0..2_u32;
+    let at = || prop::sample::select(&[0_usize, 3, 4, 5, 6, 7, 8, 9][..]);
+    let length = || prop::sample::select(if append { &[1_usize][..] } else { &[1_usize, 4][..] });
+    let value = || 1..200_u8;
+    let seek = (fd(), prop::sample::select(&[-2_i64, 0, 2][..]), Just(Whence::Current));
+    prop_oneof![
+        2 => fd().prop_map(|fd| Call::Read(fd, 1)),
+        2 => (fd(), value()).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
+        2 => (fd(), at(), length()).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
+        2 => (fd(), at(), length(), value()).prop_map(|(fd, start, length, fill)| Call::WriteAt(fd, start, length, fill)),
+        1 => seek.prop_map(|(fd, offset, whence)| Call::Seek(fd, offset, whence)),
+        3 => (fd(), at()).prop_map(|(fd, size)| Call::Resize(fd, size)),
+        1 => fd().prop_map(Call::Size),
+    ]
+}
+
 /// A call on a pipe's descriptors, of up to a page.
 fn any_call_on_pipes() -> impl Strategy<Value = Call> {
     let fd = || prop_oneof![8 => Just(2_u32), 8 => Just(3), 1 => Just(4)];
@@ -540,6 +560,18 @@ fn few_kinds(number: u64) -> impl Strategy<Value = Plan> {
 #[test]
 fn few_kinds_of_calls_on_one_file_have_an_order() {
     explore(rounds(250).longer(3), few_kinds, explain);
+}
+
+#[test]
+fn calls_that_are_overtaken_have_an_order() {
+    let plans = |number: u64| {
+        let append = number % 2 == 1;
+        let of_one_file = call_near_the_end(append).boxed();
+        let call =
+            [any_call(append).boxed(), of_one_file, any_call_on_pipes().boxed()][number as usize / 2 % 3].clone();
+        (of_few_calls(call), Just(append))
+    };
+    overtake(rounds(30).longer(30), plans, explain_calls_alone);
 }
 
 #[test]
@@ -696,7 +728,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
 fn what_was_found_once_has_an_order() {
     let rounds = if cfg!(shuttle) { 2_000 } else { 50 };
     for (_, plan) in found_once() {
-        repeat(rounds, plan, explain);
+        overtake_and_repeat(rounds, plan, explain);
     }
 }
 
@@ -705,15 +737,24 @@ fn what_was_found_once_has_an_order() {
 #[test]
 fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
-        sync::mutant::must_be_caught(fault, || repeat(100_000, plan, explain));
+        sync::mutant::must_be_caught(fault, || overtake_and_repeat(100_000, plan, explain));
     }
     let fault = "scalefs: cuts do not exclude each other";
     sync::mutant::must_be_caught(fault, || explore(0..20_000, few_kinds, explain));
 }
 
+/// As `explain`, but that no core maintains meanwhile: words that all maintain are where threads would be overtaken most.
+fn explain_calls_alone(round: u64, plan: &Plan) {
+    explain_if(false, round, plan);
+}
+
+fn explain(round: u64, plan: &Plan) {
+    explain_if(true, round, plan);
+}
+
 /// Lets a thread make each list of calls, and looks for their order.
-fn explain(round: u64, (plan, append): &Plan) {
-    with_instance(64, |instance| {
+fn explain_if(maintains: bool, round: u64, (plan, append): &Plan) {
+    with_instance_for(1, 64, |instance| {
         let fs = instance.fs;
         let core = instance.core(3);
         let owned = instance.process(&core);
@@ -729,7 +770,9 @@ fn explain(round: u64, (plan, append): &Plan) {
                 let began = clock.fetch_add(1, Ordering::SeqCst);
                 let outcome = make(&fs.enter(&core, process, &Spin), call);
                 made.push((call.clone(), outcome, began, clock.fetch_add(1, Ordering::SeqCst)));
-                fs.maintain(&core, &Spin);
+                if maintains {
+                    fs.maintain(&core, &Spin);
+                }
             }
             made
         };

@@ -19,12 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use history::threads::{self, Barrier};
-use history::{Event, State, explore, is_linearisable, repeat, rounds};
+use history::{Event, State, explore, is_linearisable, of_few_calls, overtake, overtake_and_repeat, rounds};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use reference::{
-    Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, call, create_new, open_directory, start, tell,
+    Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, any_call_on, call, create_new,
+    open_directory, start, tell,
 };
 use scalefs::names::RenameMode;
 use scalefs::{Context, Credentials, Errno, Follow, Kind, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig, names};
@@ -196,6 +197,7 @@ struct Round<'a> {
     arena: &'a Arena,
     clock: AtomicU64,
     barrier: Barrier,
+    maintains: bool,
 }
 
 impl Round<'_> {
@@ -242,7 +244,9 @@ impl Round<'_> {
                 let outcome = call(self.fs, &core, caller, next);
                 events.push(event(Step::Call(next.clone(), outcome), began, now()));
             }
-            self.fs.maintain(&core, &Spin);
+            if self.maintains {
+                self.fs.maintain(&core, &Spin);
+            }
         }
         caller.let_go(self.fs, &core);
         owned.leave(self.fs, &core);
@@ -262,6 +266,27 @@ fn concurrent_histories_have_an_order() {
         vec(vec(any_call(name_count), call_count), 2 + number as usize % 3)
     };
     explore(rounds(250).longer(3), plans, explain_drawn);
+}
+
+#[test]
+fn calls_that_are_overtaken_have_an_order() {
+    overtake(rounds(30).longer(30), |_| of_few_paths(), explain_calls_alone);
+}
+
+/// A few calls, all on paths that have to do with each other when there are more names to begin with: files and a link, a directory
+/// with names and one without, or two directories that may get into each other.
+fn of_few_paths() -> impl Strategy<Value = Plan> {
+    let groups: &[&[&str]] = &[
+        &["n0", "n2", "n5"],
+        &["n0", "n3", "n5", "n3/n0"],
+        &["n1", "n5", "n1/n0", "n1/n1", "n2"],
+        &["n4", "n5", "n4/n1", "n4/..", "n0"],
+        &["n1", "n4", "n1/n4", "n4/n1"],
+    ];
+    proptest::sample::select(groups).prop_flat_map(|paths| {
+        let path = proptest::sample::select(paths).prop_map(str::to_string);
+        of_few_calls(any_call_on(move || path.clone()))
+    })
 }
 
 /// Two threads list a directory in parts while another one makes it grow, and the last changes its names.
@@ -368,7 +393,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
 fn what_was_found_once_has_an_order() {
     let rounds = if cfg!(shuttle) { 2_000 } else { 50 };
     for (_, plan) in found_once() {
-        repeat(rounds, plan, explain);
+        overtake_and_repeat(rounds, plan, explain);
     }
 }
 
@@ -377,7 +402,7 @@ fn what_was_found_once_has_an_order() {
 #[test]
 fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
-        sync::mutant::must_be_caught(fault, || repeat(100_000, plan, explain));
+        sync::mutant::must_be_caught(fault, || overtake_and_repeat(100_000, plan, explain));
     }
     let growing = || explore(0..100_000, |_| listings_of_a_growing_directory(), explain);
     sync::mutant::must_be_caught("hashdir: moved before it is linked", growing);
@@ -385,20 +410,27 @@ fn planted_faults_are_found() {
     let create = Call::At(Box::new(Call::Open("n0".to_string(), create_new())));
     let holder = vec![Call::Hold("n1".to_string()), create];
     let removal = vec![holder, vec![Call::RemoveDirectory("n1".to_string())]];
-    sync::mutant::must_be_caught("hashdir: insertion ignores a kill", || repeat(100_000, removal, explain));
+    sync::mutant::must_be_caught("hashdir: insertion ignores a kill", || {
+        overtake_and_repeat(100_000, removal, explain)
+    });
 }
 
 /// As `explain`; every second time there are more names to begin with.
 fn explain_drawn(number: u64, plan: &Plan) {
-    explain_from(number % 2 == 1, number, plan);
+    explain_if(true, number % 2 == 1, number, plan);
+}
+
+/// As `explain`, but that no core maintains meanwhile: words that all maintain are where threads would be overtaken most.
+fn explain_calls_alone(number: u64, plan: &Plan) {
+    explain_if(false, true, number, plan);
 }
 
 fn explain(number: u64, plan: &Plan) {
-    explain_from(false, number, plan);
+    explain_if(true, false, number, plan);
 }
 
 /// Lets a thread make each list of calls, and looks for their order.
-fn explain_from(has_more: bool, number: u64, plan: &Plan) {
+fn explain_if(maintains: bool, has_more: bool, number: u64, plan: &Plan) {
     let mut region = HeapRegion::new(1 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 5, chunk_bytes: 4096 }).unwrap();
     let core = arena.claim(4, owner()).unwrap();
@@ -419,12 +451,13 @@ fn explain_from(has_more: bool, number: u64, plan: &Plan) {
         file("n1/n0"),
         Call::Link("n2".to_string(), "n1/n1".to_string(), Follow::Nothing),
         Call::Symlink("n0".to_string(), "n3".to_string()),
+        Call::MakeDirectory("n4".to_string()),
     ];
     let more = more.into_iter().filter(|_| has_more);
     for make in [file("n0"), Call::MakeDirectory("n1".to_string())].into_iter().chain(more) {
         assert_eq!(call(fs, &core, caller, &make).is_ok(), start.reference.call(&make).is_ok());
     }
-    let round = &Round { fs, arena, clock: AtomicU64::new(1), barrier: Barrier::new(plan.len()) };
+    let round = &Round { fs, arena, clock: AtomicU64::new(1), barrier: Barrier::new(plan.len()), maintains };
     let threads: Vec<_> = threads::scope(|scope| {
         let running: Vec<_> =
             plan.iter().enumerate().map(|(n, calls)| scope.spawn(move || round.run(n, calls))).collect();
@@ -438,7 +471,8 @@ fn explain_from(has_more: bool, number: u64, plan: &Plan) {
         let outcome = call(fs, &core, caller, &stat);
         event(Step::Call(stat, outcome), u64::MAX - 1, u64::MAX)
     };
-    events[0].extend(["/n0", "/n1", "/n2", "/n3", "/n1/n0", "/n1/n1"].iter().map(look));
+    events[0]
+        .extend(["/n0", "/n1", "/n2", "/n3", "/n4", "/n5", "/n1/n0", "/n1/n1", "/n1/n4", "/n4/n1"].iter().map(look));
     let describe = |(thread, Event { steps, began, ended }): (usize, &Event<Step>)| {
         format!("{began:3} to {ended:3} thread {thread} {steps:?}")
     };

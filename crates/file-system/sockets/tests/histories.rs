@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use history::threads::lock;
-use history::{Event, Made, State, explore, is_linearisable, play, rounds, told};
+use history::{Event, Made, State, explore, is_linearisable, overtake, play, rounds, told};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sockets::{Order, SLOT_COUNT, Socket, SocketError};
@@ -167,6 +167,11 @@ fn socket_of(socket: &Socket) -> Socket {
 #[test]
 fn calls_have_an_order() {
     explore(rounds(300), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

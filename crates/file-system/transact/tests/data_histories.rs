@@ -9,7 +9,7 @@ mod instance;
 use std::hash::{Hash, Hasher};
 
 use data_calls::{Call, perform, prepare};
-use history::{State, explore, is_linearisable, play, repeat, rounds};
+use history::{State, explore, is_linearisable, of_few_calls, overtake, play, repeat, rounds};
 use instance::with_instance;
 use plain::Plain;
 use posix_calls::{Credentials, Errno};
@@ -112,8 +112,17 @@ fn together<'c>(enter: impl Fn() -> InProcess<'c, Spin>, calls: &[Call]) -> Outc
     }
 }
 
-/// Lets a thread do each list of actions, and looks for their order.
+/// As `explain`, but that no core maintains meanwhile: words that all maintain are where threads would be overtaken most.
+fn explain_calls_alone(number: u64, plan: &Plan) {
+    explain_if(false, number, plan);
+}
+
 fn explain(number: u64, plan: &Plan) {
+    explain_if(true, number, plan);
+}
+
+/// Lets a thread do each list of actions, and looks for their order.
+fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     let mut made = Vec::new();
     with_instance(64, |world| {
         let fs = world.fs;
@@ -129,7 +138,9 @@ fn explain(number: u64, plan: &Plan) {
                     Action::Alone(call) => Some(vec![perform(&enter(), call)]),
                     Action::Together(calls) => together(enter, calls),
                 };
-                fs.maintain(&core, &Spin);
+                if maintains {
+                    fs.maintain(&core, &Spin);
+                }
                 outcome
             }
         });
@@ -149,6 +160,11 @@ fn transactions_with_data_have_an_order() {
         |number| vec(vec(any_action(), 1..4), 2 + number as usize % 2),
         explain,
     );
+}
+
+#[test]
+fn transactions_and_calls_that_are_overtaken_have_an_order() {
+    overtake(rounds(10).longer(2), |_| of_few_calls(any_action()), explain_calls_alone);
 }
 
 /// Each writes where the other has read: `f` and `g`, since commits that change one file exclude each other.

@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 
 use commit::{Decisions, Observed, Operation as Undecided, Tag};
-use history::{Event, State, explore, is_linearisable, play, rounds, told};
+use history::{Event, State, explore, is_linearisable, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, CoreLock, HeapRegion, LockRank, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -205,6 +205,11 @@ fn check(number: u64, plan: &Plan) {
 #[test]
 fn operations_have_an_order() {
     explore(rounds(400), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering as Plain};
 
 use epoch::{Epochs, Retired, RetiredKind};
-use history::{explore, play, rounds};
+use history::{explore, overtake, play, rounds};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -182,6 +182,11 @@ fn check(_: u64, plan: &Plan) {
 #[test]
 fn objects_are_freed_once_and_not_under_readers() {
     explore(rounds(400), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

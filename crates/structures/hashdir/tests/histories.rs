@@ -11,7 +11,7 @@ use std::ops::Range;
 use commit::Decisions;
 use epoch::{Epochs, Guard};
 use hashdir::{FIRST_COOKIE, HashDir, InsertError, Key, MARK, NotEmpty, free_retired, lock_two};
-use history::{Event, Made, State, explore, is_linearisable, play, rounds, told};
+use history::{Event, Made, State, explore, is_linearisable, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -431,6 +431,11 @@ fn check(number: u64, plan: &Plan) {
 #[test]
 fn names_have_an_order() {
     explore(rounds(250), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing. (A value without its recheck is left to the models: a reader must be stopped between

@@ -23,4 +23,6 @@ mod plans;
 pub mod threads;
 
 pub use linearise::{Event, State, is_linearisable};
-pub use plans::{Made, Rounds, explore, of_few_kinds, play, repeat, rounds, told};
+pub use plans::{
+    Made, Rounds, explore, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, play, repeat, rounds, told,
+};

@@ -143,6 +143,15 @@ pub fn of_few_kinds<C: Clone + Debug, K: PartialEq>(
     })
 }
 
+/// Plans of two or three calls for two threads, or one for each of three: to be overtaken ([`overtake`]).
+pub fn of_few_calls<C: Clone + Debug>(calls: impl Strategy<Value = C>) -> impl Strategy<Value = Vec<Vec<C>>> {
+    let shapes: &[&[usize]] = &[&[1, 1], &[1, 2], &[1, 2], &[2, 1], &[1, 1, 1]];
+    (vec(calls, 3), proptest::sample::select(shapes)).prop_map(|(calls, shape)| {
+        let mut calls = calls.into_iter();
+        shape.iter().map(|count| calls.by_ref().take(*count).collect()).collect()
+    })
+}
+
 /// In each round, draws a plan as its number says, and runs `check` on it in a schedule. Prints how many there were.
 ///
 /// # Panics
@@ -158,13 +167,67 @@ pub fn explore<P, S>(
     let check = Arc::new(check);
     let mut made = 0;
     for number in rounds {
-        let seed: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(32).collect();
-        let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let tree = plans(number).new_tree(&mut TestRunner::new_with_rng(Config::default(), random));
-        run(number, Arc::new(tree.expect("a plan").current()), Arc::clone(&check));
+        run(number, Arc::new(drawn(number, plans(number))), Arc::clone(&check));
         made += 1;
     }
     println!("{made} histories");
+}
+
+/// As [`explore`], but that each plan is run again and again: each thread in turn is overtaken by all others before each of
+/// its accesses to atomics (`sync::preemptions::overtake`). For plans of few calls. Where threads are the system's, as
+/// [`explore`].
+///
+/// # Panics
+/// As [`explore`].
+pub fn overtake<P, S>(
+    rounds: impl IntoIterator<Item = u64>,
+    plans: impl Fn(u64) -> S,
+    check: impl Fn(u64, &P) + Send + Sync + 'static,
+) where
+    P: Debug + Send + Sync + 'static,
+    S: Strategy<Value = P>,
+{
+    #[cfg(not(shuttle))]
+    explore(rounds, plans, check);
+    #[cfg(shuttle)]
+    {
+        let check = Arc::new(check);
+        let (mut plan_count, mut made) = (0, 0);
+        for number in rounds {
+            made += overtake_in(number, Arc::new(drawn(number, plans(number))), Arc::clone(&check));
+            plan_count += 1;
+        }
+        println!("{made} histories of {plan_count} plans");
+    }
+}
+
+/// Runs `check` on one plan in all schedules in which one thread is overtaken; returns how many there were.
+#[cfg(shuttle)]
+fn overtake_in<P>(number: u64, plan: Arc<P>, check: Arc<impl Fn(u64, &P) + Send + Sync + 'static>) -> u64
+where
+    P: Debug + Send + Sync + 'static,
+{
+    let _told = Told { number, plan: Arc::clone(&plan) };
+    sync::preemptions::overtake(number, move || check(number, &plan))
+}
+
+fn drawn<P>(number: u64, plans: impl Strategy<Value = P>) -> P {
+    let seed: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(32).collect();
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    plans.new_tree(&mut TestRunner::new_with_rng(Config::default(), random)).expect("a plan").current()
+}
+
+/// As [`repeat`], after all schedules in which a thread is overtaken ([`overtake`]): for plans of few calls.
+///
+/// # Panics
+/// As [`explore`].
+pub fn overtake_and_repeat<P>(rounds: u64, plan: P, check: impl Fn(u64, &P) + Clone + Send + Sync + 'static)
+where
+    P: Clone + Debug + Send + Sync + 'static,
+{
+    #[cfg(shuttle)]
+    overtake_in(0, Arc::new(plan.clone()), Arc::new(check.clone()));
+    repeat(rounds, plan, check);
 }
 
 /// Runs `check` on one plan in so many schedules.

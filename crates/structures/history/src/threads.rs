@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 #[cfg(shuttle)]
-pub use shuttle::{sync::Barrier, thread::scope};
+pub use shuttle::thread::scope;
 #[cfg(not(shuttle))]
 pub use std::{sync::Barrier, thread::scope};
 
@@ -18,6 +18,24 @@ pub fn run(_seed: u64, body: impl Fn() + Send + Sync + 'static) {
 #[cfg(shuttle)]
 pub fn run(seed: u64, body: impl Fn() + Send + Sync + 'static) {
     sync::scheduled::run(seed, [512, 128, 32, 8][seed as usize / 6 % 4], body);
+}
+
+/// Where threads wait for each other, and from where on they may overtake each other.
+#[cfg(shuttle)]
+pub struct Barrier(shuttle::sync::Barrier, usize);
+
+#[cfg(shuttle)]
+impl Barrier {
+    /// For so many threads.
+    pub fn new(count: usize) -> Barrier {
+        Barrier(shuttle::sync::Barrier::new(count), count)
+    }
+
+    /// Waits until all wait.
+    pub fn wait(&self) {
+        self.0.wait();
+        sync::preemptions::meet(self.1);
+    }
 }
 
 /// What a test keeps under a mutex. Asks again and again: waiting is in the part of the standard library that comes without

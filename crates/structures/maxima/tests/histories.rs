@@ -4,7 +4,7 @@
 //! reset, and is lost. A floor is what the words are at least.
 #![cfg(not(loom))]
 
-use history::{Event, State, explore, is_linearisable, play, rounds, told};
+use history::{Event, State, explore, is_linearisable, overtake, play, rounds, told};
 use maxima::{Maxima, MaximaConfig, Maximum};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
@@ -160,6 +160,11 @@ fn check(number: u64, plan: &Plan) {
 #[test]
 fn words_have_an_order() {
     explore(rounds(400), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

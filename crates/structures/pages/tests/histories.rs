@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use epoch::Epochs;
 use history::threads::lock;
-use history::{explore, play, rounds};
+use history::{explore, overtake, play, rounds};
 use pages::{PAGE_BYTES, PageNumber, PagePool};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
@@ -161,6 +161,11 @@ fn check(_: u64, (plan, page_count): &Plan) {
 #[test]
 fn no_page_is_lost_or_had_by_two() {
     explore(rounds(400), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 
 use history::threads::lock;
-use history::{explore, play, rounds};
+use history::{explore, overtake, play, rounds};
 use percpu::{Arena, ArenaConfig, Core, CoreLock, HeapRegion, LockRank, OwnerId, SizeClass};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -180,6 +180,11 @@ fn check(_: u64, (plan, objects): &Plan) {
 #[test]
 fn no_object_is_lost_or_had_by_two() {
     explore(rounds(400), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

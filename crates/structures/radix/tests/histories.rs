@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 
 use epoch::{Epochs, Guard};
-use history::{Event, Made, State, explore, is_linearisable, play, rounds, told};
+use history::{Event, Made, State, explore, is_linearisable, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -304,6 +304,11 @@ fn check(number: u64, (plan, _): &Plan) {
 #[test]
 fn slots_have_an_order() {
     explore(rounds(400), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// The whole of an empty array was locked by its root, and the first index had no slot of its own.

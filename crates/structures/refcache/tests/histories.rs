@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use commit::Decisions;
-use history::{Event, Made, State, explore, is_linearisable, play, rounds, told};
+use history::{Event, Made, State, explore, is_linearisable, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -325,6 +325,11 @@ fn event(made: &Made<Operation, Vec<Step>>) -> Event<Step> {
 #[test]
 fn counts_have_an_order_and_objects_die_once() {
     explore(rounds(400), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

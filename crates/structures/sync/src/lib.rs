@@ -27,8 +27,12 @@ mod wait;
 
 #[cfg(any(loom, shuttle))]
 pub mod model;
+#[cfg(shuttle)]
+mod overtaking;
 #[cfg(any(loom, shuttle, fuzzing))]
 mod planted;
+#[cfg(shuttle)]
+pub mod preemptions;
 #[cfg(shuttle)]
 pub mod scheduled;
 

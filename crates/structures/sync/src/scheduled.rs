@@ -8,8 +8,10 @@ use core::sync::atomic as plain;
 use std::cell::{Cell, RefCell};
 
 pub use plain::Ordering;
-use shuttle::scheduler::RandomScheduler;
+use shuttle::scheduler::{RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+
+use crate::overtaking::{Access, Overtaking};
 
 /// Enough for a thread in an unoptimised build.
 const STACK_BYTES: usize = 1 << 20;
@@ -17,9 +19,24 @@ const STACK_BYTES: usize = 1 << 20;
 const MOST_SWITCHES: usize = 1_000_000;
 
 /// Chooses at each access whether the thread goes on.
-struct Choice {
+pub(crate) enum Chooser {
+    Drawn(Choice),
+    Overtaking(Overtaking),
+}
+
+pub(crate) struct Choice {
     state: u64,
     switches_per_1024: u64,
+}
+
+impl Chooser {
+    /// Nothing if this goes on for ever.
+    fn is_switch(&mut self, access: Access) -> Option<bool> {
+        match self {
+            Chooser::Drawn(choice) => Some(choice.is_switch()),
+            Chooser::Overtaking(overtaking) => overtaking.is_switch(access),
+        }
+    }
 }
 
 impl Choice {
@@ -34,7 +51,7 @@ impl Choice {
 
 std::thread_local! {
     // All threads of an execution are coroutines on the thread that runs it.
-    static CHOICE: RefCell<Option<Choice>> = const { RefCell::new(None) };
+    static CHOOSER: RefCell<Option<Chooser>> = const { RefCell::new(None) };
     /// How many accesses are left, and what comes then.
     static ENDING: Cell<Option<(u64, fn() -> !)>> = const { Cell::new(None) };
     static ACCESSES: Cell<u64> = const { Cell::new(0) };
@@ -47,27 +64,40 @@ std::thread_local! {
 /// # Panics
 /// If a thread does, or if threads wait for each other for ever.
 pub fn run(seed: u64, switches_per_1024: u64, body: impl Fn() + Send + Sync + 'static) {
+    let _chosen =
+        Choosing::begin(Chooser::Drawn(Choice { state: seed.wrapping_mul(2).wrapping_add(1), switches_per_1024 }));
+    execute(RandomScheduler::new_from_seed(seed, 1), body);
+}
+
+pub(crate) fn execute(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     config.max_steps = MaxSteps::FailAfter(MOST_SWITCHES);
     config.failure_persistence = FailurePersistence::None;
-    let _chosen = Choosing::begin(Choice { state: seed.wrapping_mul(2).wrapping_add(1), switches_per_1024 });
-    Runner::new(RandomScheduler::new_from_seed(seed, 1), config).run(body);
+    Runner::new(scheduler, config).run(body);
+}
+
+/// With what orders the threads of this execution, if one is overtaken in it.
+pub(crate) fn overtaking<T>(with: impl FnOnce(&mut Overtaking) -> T) -> Option<T> {
+    CHOOSER.with(|slot| match slot.borrow_mut().as_mut() {
+        Some(Chooser::Overtaking(overtaking)) => Some(with(overtaking)),
+        _ => None,
+    })
 }
 
 /// While it lives, there are choices; it ends with an execution that panics, too.
-struct Choosing;
+pub(crate) struct Choosing;
 
 impl Choosing {
-    fn begin(choice: Choice) -> Choosing {
-        CHOICE.with(|slot| *slot.borrow_mut() = Some(choice));
+    pub(crate) fn begin(chooser: Chooser) -> Choosing {
+        CHOOSER.with(|slot| *slot.borrow_mut() = Some(chooser));
         Choosing
     }
 }
 
 impl Drop for Choosing {
     fn drop(&mut self) {
-        CHOICE.with(|slot| *slot.borrow_mut() = None);
+        CHOOSER.with(|slot| *slot.borrow_mut() = None);
     }
 }
 
@@ -99,22 +129,25 @@ pub(crate) fn pass() {
 
 /// Lets another thread run: of the execution, or, where there is none, of the system.
 pub fn yield_now() {
-    match CHOICE.with(|choice| choice.borrow().is_some()) {
+    match CHOOSER.with(|chooser| chooser.borrow().is_some()) {
         true => shuttle::thread::yield_now(),
         false => std::thread::yield_now(),
     }
 }
 
-fn choose() {
+fn choose<T>(place: &T, is_change: bool) {
     pass();
-    if CHOICE.with(|choice| choice.borrow_mut().as_mut().is_some_and(Choice::is_switch)) {
+    let access = (core::ptr::from_ref(place).addr(), is_change);
+    let is_switch =
+        CHOOSER.with(|chooser| chooser.borrow_mut().as_mut().map_or(Some(false), |it| it.is_switch(access)));
+    if is_switch.unwrap_or_else(|| std::thread::panicking() || panic!("threads go on for ever")) {
         shuttle::thread::yield_now();
     }
 }
 
 /// A fence, which orders nothing more than there is.
 pub fn fence(_: Ordering) {
-    choose();
+    choose(&(), false);
 }
 
 macro_rules! scheduled {
@@ -132,19 +165,19 @@ macro_rules! scheduled {
 
             /// As `core`'s.
             pub fn load(&self, order: Ordering) -> $value {
-                choose();
+                choose(self, false);
                 self.0.load(order)
             }
 
             /// As `core`'s.
             pub fn store(&self, value: $value, order: Ordering) {
-                choose();
+                choose(self, true);
                 self.0.store(value, order);
             }
 
             /// As `core`'s.
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                choose();
+                choose(self, true);
                 self.0.swap(value, order)
             }
 
@@ -159,7 +192,7 @@ macro_rules! scheduled {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                choose();
+                choose(self, true);
                 self.0.compare_exchange(expected, value, success, failure)
             }
 
@@ -194,7 +227,7 @@ macro_rules! counting {
     ($($name:ident: $value:ty: $($operation:ident)*;)*) => {$(impl $name {$(
         /// As `core`'s.
         pub fn $operation(&self, value: $value, order: Ordering) -> $value {
-            choose();
+            choose(self, true);
             self.0.$operation(value, order)
         }
     )*})*};

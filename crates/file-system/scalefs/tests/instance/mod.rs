@@ -23,6 +23,11 @@ pub struct Instance<'a> {
 
 /// Runs a test on an instance with so many pages; checks in the end that nothing is left of what it made.
 pub fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
+    with_instance_for(PROCESSES, page_count, test);
+}
+
+/// As [`with_instance`], where a test makes at most so many processes at once on one core.
+pub fn with_instance_for(process_count: usize, page_count: u32, test: impl FnOnce(&Instance)) {
     let mut region = HeapRegion::new(4 << 20).unwrap();
     let mut pages = HeapRegion::new((page_count as usize + 1) * PAGE_BYTES).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
@@ -34,7 +39,7 @@ pub fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
     let fs = ScaleFs::create_with_pages(&core, pool, config).unwrap();
     drop(core);
     let instance = Instance { arena, fs };
-    instance.grow_table_of_processes();
+    instance.grow_table_of_processes(process_count);
     let before = arena.live_bytes();
     test(&instance);
     let core = arena.claim(0, owner()).unwrap();
@@ -47,10 +52,10 @@ pub fn with_instance(page_count: u32, test: impl FnOnce(&Instance)) {
 
 impl Instance<'_> {
     /// The table of processes keeps its memory: it has room from now on for as many as a test makes at once.
-    fn grow_table_of_processes(&self) {
+    fn grow_table_of_processes(&self, process_count: usize) {
         for number in 0..4 {
             let core = self.core(number);
-            let processes: Vec<Process> = (0..PROCESSES).map(|_| self.process(&core)).collect();
+            let processes: Vec<Process> = (0..process_count).map(|_| self.process(&core)).collect();
             processes.into_iter().for_each(|process| process.exit(self.fs, &core, &Spin));
         }
     }

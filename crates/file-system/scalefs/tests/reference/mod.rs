@@ -352,7 +352,11 @@ pub fn any_path(name_count: u8) -> impl Strategy<Value = String> {
 
 /// A call on paths of so many names.
 pub fn any_call(name_count: u8) -> impl Strategy<Value = Call> {
-    let any_path = move || any_path(name_count);
+    any_call_on(move || any_path(name_count))
+}
+
+/// A call on paths that are drawn so.
+pub fn any_call_on<P: Strategy<Value = String> + 'static>(any_path: impl Fn() -> P) -> impl Strategy<Value = Call> {
     let flags = prop_oneof![
         2 => Just(OpenFlags::READ),
         4 => Just(OpenFlags::CREATE | OpenFlags::WRITE),

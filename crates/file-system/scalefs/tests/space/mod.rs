@@ -5,7 +5,7 @@
 //! began to be removed before it ended; and no more than began to be made before it ended. When nobody works the number is
 //! exact.
 
-use history::{Made, explore, play, repeat, rounds, told};
+use history::{Made, explore, overtake, play, repeat, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -58,16 +58,28 @@ fn may_be(made: &[&Made<Call, Outcome>], told: &Made<Call, Outcome>) -> bool {
 
 type Plan = Vec<Vec<Call>>;
 
-#[test]
-fn free_inodes_are_those_that_are_not_in_use() {
+fn any_call() -> impl Strategy<Value = Call> {
     let name = || 0..NAMES.len();
-    let any_call = prop_oneof![
+    prop_oneof![
         3 => name().prop_map(Call::Make),
         2 => name().prop_map(Call::Remove),
         3 => Just(Call::Free),
         3 => Just(Call::Maintain),
-    ];
-    explore(rounds(250), |number| vec(vec(any_call.clone(), 6), 2 + number as usize % 2), check);
+    ]
+}
+
+fn plans(number: u64) -> impl Strategy<Value = Plan> {
+    vec(vec(any_call(), 6), 2 + number as usize % 2)
+}
+
+#[test]
+fn free_inodes_are_those_that_are_not_in_use() {
+    explore(rounds(250), plans, check);
+}
+
+#[test]
+fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
+    overtake(rounds(10), plans, check);
 }
 
 /// None were free, when all were on their way to a core.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use history::{Made, explore, play, rounds, told};
+use history::{Made, explore, of_few_calls, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -86,20 +86,28 @@ fn may_see(calls: &[&Made<Call, Outcome>], stat: &Outcome) -> bool {
     is_new && changed < stat.ended && (has_giver || is_untouched)
 }
 
-fn plans(number: u64) -> impl Strategy<Value = Plan> {
-    let any_call = prop_oneof![
+fn any_call() -> impl Strategy<Value = Call> {
+    prop_oneof![
         2 => any::<bool>().prop_map(Call::Make),
         2 => any::<bool>().prop_map(Call::Remove),
         1 => Just(Call::ChangeMode),
         2 => (1..START as i64).prop_map(Call::Set),
         4 => Just(Call::Stat),
-    ];
-    vec(vec(any_call, 5), 2 + number as usize % 2)
+    ]
+}
+
+fn plans(number: u64) -> impl Strategy<Value = Plan> {
+    vec(vec(any_call(), 5), 2 + number as usize % 2)
 }
 
 #[test]
 fn times_are_those_of_calls() {
     explore(rounds(250), plans, check);
+}
+
+#[test]
+fn times_of_calls_that_are_overtaken_are_theirs() {
+    overtake(rounds(20), |_| of_few_calls(any_call()), check);
 }
 
 /// A test that cannot fail proves nothing.

@@ -3,7 +3,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use history::{State, explore, is_linearisable, play, repeat, rounds};
+use history::{State, explore, is_linearisable, of_few_calls, overtake, overtake_and_repeat, play, rounds};
 use percpu::testing::World;
 use plain::{Plain, Process};
 use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, Start, directories};
@@ -113,8 +113,17 @@ impl State for Maps {
     }
 }
 
-/// Lets a thread do each list of actions, and looks for their order.
+/// As `explain`, but that no core maintains meanwhile: words that all maintain are where threads would be overtaken most.
+fn explain_calls_alone(number: u64, plan: &Plan) {
+    explain_if(false, number, plan);
+}
+
 fn explain(number: u64, plan: &Plan) {
+    explain_if(true, number, plan);
+}
+
+/// Lets a thread do each list of actions, and looks for their order.
+fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     let world = World::new(plan.len() + 1);
     let config = ScaleFsConfig {
         hash_seed: number,
@@ -146,7 +155,9 @@ fn explain(number: u64, plan: &Plan) {
                     }
                 }
             };
-            fs.maintain(&core, &Spin);
+            if maintains {
+                fs.maintain(&core, &Spin);
+            }
             outcome
         }
     });
@@ -161,6 +172,11 @@ fn transactions_and_calls_of_several_cores_have_an_order() {
         |number| vec(vec(any_action(), 1..4), 2 + number as usize % 2),
         explain,
     );
+}
+
+#[test]
+fn transactions_and_calls_that_are_overtaken_have_an_order() {
+    overtake(rounds(10).longer(2), |_| of_few_calls(any_action()), explain_calls_alone);
 }
 
 /// Each makes a name if the other's is not there: never both.
@@ -211,12 +227,21 @@ fn permissions_with_names() -> Plan {
     ]
 }
 
+/// A name that is gone when its file has other times.
+fn times_of_a_name_that_goes() -> Plan {
+    vec![
+        vec![Action::Alone(Call::Stat("n", Follow::Nothing, Fields::IDENTITY | Fields::PERMISSIONS))],
+        vec![Action::Together(vec![Call::SetTimes("n", -1), Call::Rename("n", "d/m")])],
+    ]
+}
+
 #[test]
 fn who_looks_and_makes_is_one_step() {
     let rounds = if cfg!(shuttle) { 300 } else { 50 };
     let beside = [listing_beside_creation(), count_beside_link(), permissions_beside_change()];
-    for plan in beside.into_iter().chain([skew(), look_after_making(), permissions_with_names()]) {
-        repeat(rounds, plan, explain);
+    let others = [skew(), look_after_making(), permissions_with_names(), times_of_a_name_that_goes()];
+    for plan in beside.into_iter().chain(others) {
+        overtake_and_repeat(rounds, plan, explain);
     }
 }
 
@@ -225,14 +250,21 @@ fn who_looks_and_makes_is_one_step() {
 fn commits_are_open_while_all_is_asked_for() {
     for plan in [listing_beside_creation(), count_beside_link(), permissions_beside_change()] {
         let mutant = "transact: changes are not open while all is asked for";
-        sync::mutant::must_be_caught(mutant, || repeat(20_000, plan, explain));
+        sync::mutant::must_be_caught(mutant, || overtake_and_repeat(20_000, plan, explain));
     }
+}
+
+#[cfg(shuttle)]
+#[test]
+fn what_a_call_sees_of_a_file_it_sees_while_that_has_the_name() {
+    let mutant = "scalefs: stat forgets the name";
+    sync::mutant::must_be_caught(mutant, || overtake_and_repeat(20_000, times_of_a_name_that_goes(), explain));
 }
 
 #[cfg(shuttle)]
 #[test]
 fn observers_revoke() {
     for plan in [listing_beside_creation(), count_beside_link(), permissions_beside_change()] {
-        sync::mutant::must_be_caught("commit: observers do not revoke", || repeat(20_000, plan, explain));
+        sync::mutant::must_be_caught("commit: observers do not revoke", || overtake_and_repeat(20_000, plan, explain));
     }
 }

@@ -1,0 +1,127 @@
+//! Who runs next where one thread is overtaken by the others at one of its accesses, and perhaps gets past them again at
+//! one of theirs. Only built under `cfg(shuttle)`.
+
+use shuttle::scheduler::TaskId;
+
+/// An access to an atomic: where it lies, and whether it may change it.
+pub(crate) type Access = (usize, bool);
+
+/// Who makes so many accesses without letting others run tries something again and again that another has to end first.
+/// From then on all run in turn.
+const LONGEST_ROW: usize = 5_000;
+/// After so many accesses threads are taken to go on for ever.
+const MOST_ACCESSES: usize = 300_000;
+
+/// How far an execution has come in which one thread is overtaken.
+pub(crate) struct Overtaking {
+    /// Its place among those that meet.
+    place: usize,
+    /// So many accesses it makes, and then the others together, before it is the others' turn, and its own again.
+    turns: [usize; 2],
+    /// Those that have met.
+    threads: Vec<TaskId>,
+    has_begun: bool,
+    /// All of them but one, in the order in which they shall run.
+    others: Vec<TaskId>,
+    running: Option<TaskId>,
+    /// Accesses since another ran.
+    in_a_row: usize,
+    in_turns: bool,
+    /// What it has accessed since, and what the others have.
+    accesses: [Vec<Access>; 2],
+}
+
+impl Overtaking {
+    pub(crate) fn new(place: usize, turns: [usize; 2]) -> Overtaking {
+        Overtaking {
+            place,
+            turns,
+            threads: Vec::new(),
+            has_begun: false,
+            others: Vec::new(),
+            running: None,
+            in_a_row: 0,
+            in_turns: false,
+            accesses: Default::default(),
+        }
+    }
+
+    /// One of so many threads has met the others.
+    pub(crate) fn meet(&mut self, thread: TaskId, count: usize) {
+        self.threads.push(thread);
+        self.threads.sort();
+        self.has_begun = self.threads.len() == count;
+        let slow = self.slow();
+        self.others = self.threads.iter().filter(|thread| Some(**thread) != slow).copied().collect();
+    }
+
+    /// Whether nobody has run yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.running.is_none()
+    }
+
+    /// How many threads have met, and what was accessed by the one that is overtaken, and by the others.
+    pub(crate) fn had(&self) -> (usize, [Vec<Access>; 2]) {
+        (self.threads.len(), self.accesses.clone())
+    }
+
+    /// Before each access: whether others shall run; nothing if this goes on for ever.
+    pub(crate) fn is_switch(&mut self, access: Access) -> Option<bool> {
+        let Some(running) = self.running.filter(|running| self.has_begun && self.threads.contains(running)) else {
+            return Some(false);
+        };
+        let is_slow = Some(running) == self.slow();
+        let accesses = &mut self.accesses[usize::from(!is_slow)];
+        accesses.push(access);
+        let is_endless = accesses.len() > MOST_ACCESSES;
+        self.in_a_row += 1;
+        self.in_turns |= self.in_a_row > LONGEST_ROW;
+        (!is_endless).then(|| self.in_turns || is_slow != self.is_turn_of_slow())
+    }
+
+    /// Whether the one that is overtaken goes on: before that, and after the others' turn.
+    fn is_turn_of_slow(&self) -> bool {
+        let [slow, others] = &self.accesses;
+        slow.len() <= self.turns[0] || others.len() > self.turns[1]
+    }
+
+    /// The thread that is overtaken, once all have met.
+    fn slow(&self) -> Option<TaskId> {
+        self.threads.get(self.place).copied().filter(|_| self.has_begun)
+    }
+
+    /// Which of those that can runs next.
+    pub(crate) fn next(&mut self, able: &[TaskId], current: Option<TaskId>, is_yielding: bool) -> TaskId {
+        let goes_on = current.filter(|current| able.contains(current) && !is_yielding);
+        let in_turn =
+            || goes_on.or(able.iter().find(|thread| current.is_some_and(|current| **thread > current)).copied());
+        let next = match self.slow() {
+            Some(slow) if !self.in_turns => {
+                let is_first = self.accesses[0].is_empty();
+                let waits = is_yielding && current == Some(slow) && !is_first;
+                let other_waits = is_yielding && current.is_some_and(|current| self.others.contains(&current));
+                if let Some(last) = self.others.iter().position(|other| is_yielding && current == Some(*other)) {
+                    // It waits, or has tried: then others try before it does so again.
+                    let other = self.others.remove(last);
+                    self.others.push(other);
+                }
+                let other = self.others.iter().find(|other| able.contains(other)).copied();
+                let slow = Some(slow).filter(|slow| able.contains(slow));
+                match self.is_turn_of_slow() {
+                    true if is_first => slow.or(other),
+                    true if waits => other.or(slow),
+                    true => goes_on.or(slow).or(other),
+                    false if other_waits => slow.or(other),
+                    false => goes_on.or(other).or(slow),
+                }
+            }
+            _ => in_turn(),
+        };
+        let next = next.unwrap_or(able[0]);
+        if self.running != Some(next) {
+            self.in_a_row = 0;
+        }
+        self.running = Some(next);
+        next
+    }
+}
