@@ -108,8 +108,8 @@ def histories(cargo: str) -> list[str]:
 
 
 def planting_tests() -> tuple[list[str], list[str]]:
-    """The crates and test programs that plant faults, themselves or in a module of theirs, or that are nothing without
-    a scheduler: only the build under `--cfg shuttle` can plant, so what is left out there has never been seen to fail."""
+    """The crates and test programs that plant faults, themselves or in a module of theirs, or are nothing without a
+    scheduler: only the build under `--cfg shuttle` can plant, so what is left out has never been seen to fail."""
     crates, tests = set(), set()
     for program in ROOT.glob("crates/*/*/tests/**/*.rs"):
         folder = next(above for above in program.parents if above.name == "tests")

@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use data_calls::{
-    Answer, Call, NAMES, Outcome, UNITS_PER_PAGE, any_call, any_call_on_pipes, call_near_the_end, call_of, make,
+    Answer, Call, NAMES, Outcome, UNITS_PER_PAGE, any_call, any_call_on_pipes, call_near_the_end, call_of,
+    call_on_numbers, make,
 };
 use history::threads::{self, Barrier};
 use history::{
@@ -431,20 +432,22 @@ fn few_kinds_of_calls_on_one_file_have_an_order() {
 #[test]
 fn calls_that_are_overtaken_have_an_order() {
     let plans = |number: u64| {
-        let append = number / 6 % 2 == 1;
+        let append = number / 8 % 2 == 1;
         let of_one_file = call_near_the_end(append).boxed();
         let call =
-            [any_call(append).boxed(), of_one_file, any_call_on_pipes().boxed()][number as usize / 2 % 3].clone();
+            [any_call(append).boxed(), of_one_file, call_on_numbers(append).boxed(), any_call_on_pipes(4).boxed()]
+                [number as usize / 2 % 4]
+                .clone();
         (of_few_calls(call), Just(append))
     };
-    overtake(rounds(30).longer(30), plans, explain_calls_alone);
+    overtake(rounds(40).longer(60), plans, explain_calls_alone);
 }
 
 #[test]
 fn concurrent_calls_on_pipes_have_an_order() {
     let plans = |number: u64| {
         let thread_count = 2 + number as usize % 3;
-        (vec(vec(any_call_on_pipes(), 12 / thread_count), thread_count), Just(false))
+        (vec(vec(any_call_on_pipes(1), 12 / thread_count), thread_count), Just(false))
     };
     explore(rounds(250).longer(3), plans, explain);
 }

@@ -93,14 +93,29 @@ pub fn call_near_the_end(append: bool) -> impl Strategy<Value = Call> {
     ]
 }
 
-/// A call on a pipe's descriptors, of up to a page.
-pub fn any_call_on_pipes() -> impl Strategy<Value = Call> {
+/// A call that changes what numbers lead to, or shows it.
+pub fn call_on_numbers(append: bool) -> impl Strategy<Value = Call> {
+    let fd = || 0..5_u32;
+    prop_oneof![
+        2 => fd().prop_map(Call::Close),
+        2 => fd().prop_map(Call::SetOnExec),
+        2 => fd().prop_map(Call::Duplicate),
+        3 => (fd(), fd()).prop_map(|(fd, target)| Call::DuplicateTo(fd, target)),
+        1 => (0..NAMES.len()).prop_map(move |name| Call::Open(name, OpenFlags::CREATE, append)),
+        2 => (2..4_u32).prop_map(|fd| Call::Read(fd, 1)),
+        2 => (0..4_u32, 1..200_u8).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
+        1 => fd().prop_map(Call::Size),
+    ]
+}
+
+/// A call on a pipe's descriptors, of up to a page; it closes one as often as this says, among twelve that read or write.
+pub fn any_call_on_pipes(closes: u32) -> impl Strategy<Value = Call> {
     let fd = || prop_oneof![8 => Just(2_u32), 8 => Just(3), 1 => Just(4)];
     let length = || prop_oneof![1..=UNITS_PER_PAGE, Just(UNITS_PER_PAGE)];
     prop_oneof![
         6 => (fd(), length()).prop_map(|(fd, length)| Call::Read(fd, length)),
         6 => (fd(), length(), 1..200_u8).prop_map(|(fd, length, fill)| Call::Write(fd, length, fill)),
-        1 => fd().prop_map(Call::Close),
+        closes => fd().prop_map(Call::Close),
         1 => (2..4_u32).prop_map(Call::Duplicate),
     ]
 }

@@ -43,9 +43,8 @@ pub fn with_instance_for(process_count: usize, page_count: u32, test: impl FnOnc
     let before = arena.live_bytes();
     test(&instance);
     let core = arena.claim(0, owner()).unwrap();
-    for _ in 0..20 {
-        fs.maintain_with_idle_cores(&core, &Spin);
-    }
+    let is_left = || pool.free_pages() != u64::from(page_count) || arena.live_bytes() != before;
+    (0..20).take_while(|_| is_left()).for_each(|_| fs.maintain_with_idle_cores(&core, &Spin));
     assert_eq!(pool.free_pages(), u64::from(page_count), "pages were lost");
     assert_eq!(arena.live_bytes(), before, "objects were lost");
 }
