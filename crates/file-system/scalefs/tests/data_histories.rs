@@ -30,7 +30,7 @@ use data_calls::{
 };
 use history::threads::{self, Barrier};
 use history::{
-    Event, State, explore, is_linearisable, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, rounds,
+    Event, State, explore, is_linearisable, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, play, rounds,
 };
 use instance::with_instance_for;
 use proptest::collection::vec;
@@ -440,7 +440,7 @@ fn calls_that_are_overtaken_have_an_order() {
                 .clone();
         (of_few_calls(call), Just(append))
     };
-    overtake(rounds(40).longer(60), plans, explain_calls_alone);
+    overtake(rounds(40).longer(80), plans, explain_calls_alone);
 }
 
 #[test]
@@ -450,6 +450,32 @@ fn concurrent_calls_on_pipes_have_an_order() {
         (vec(vec(any_call_on_pipes(1), 12 / thread_count), thread_count), Just(false))
     };
     explore(rounds(250).longer(3), plans, explain);
+}
+
+/// The last byte that a file can have is appended once: the other call is told so, and not that there is no space.
+#[test]
+fn of_two_appends_at_the_limit_one_is_too_large() {
+    overtake_and_repeat(50, vec![vec![()]; 2], |_, plan| {
+        with_instance_for(1, 8, |instance| {
+            let (fs, core) = (instance.fs, instance.core(3));
+            let owned = instance.process(&core);
+            let process = &owned;
+            for number in [0, 1] {
+                let opened = make(&fs.enter(&core, process, &Spin), &Call::Open(0, OpenFlags::CREATE, true));
+                assert_eq!(opened, Ok(Answer::Number(number)));
+            }
+            data::truncate(&fs.enter(&core, process, &Spin), 0, i64::MAX - 1).unwrap();
+            let made = play(plan, |thread| {
+                let core = instance.core(thread);
+                move |(): &()| data::write(&fs.enter(&core, process, &Spin), thread as u32, &[7])
+            });
+            let mut outcomes: Vec<_> = made.iter().map(|made| made[0].outcome).collect();
+            outcomes.sort_by_key(Result::is_err);
+            assert_eq!(outcomes, [Ok(1), Err(Errno::EFBIG)]);
+            make(&fs.enter(&core, process, &Spin), &Call::Unlink(0)).unwrap();
+            owned.exit(fs, &core, &Spin);
+        });
+    });
 }
 
 /// What each thread calls, and whether descriptors append.
