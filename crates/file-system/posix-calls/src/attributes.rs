@@ -25,13 +25,23 @@ pub fn stat<'v, V: ObjectOperations>(
     follow: Follow,
     fields: Fields,
 ) -> Result<Attributes, Errno> {
+    look_at(objects, (start, path, follow), |node| Ok(objects.attributes(node, fields)?))
+}
+
+/// What is seen of what a path leads to, while its last name does: looks again as often as others change that.
+fn look_at<'v, V: ObjectOperations, T>(
+    objects: &'v V,
+    (start, path, follow): (Start<V::Node<'v>>, &[u8], Follow),
+    look: impl Fn(V::Node<'v>) -> Result<T, Errno>,
+) -> Result<T, Errno> {
     loop {
         let resolved = resolve(objects, start, path, follow)?;
-        let attributes = objects.attributes(resolved.node, fields)?;
-        // If the name still leads there, it did when the attributes were read; else they may be those of after an unlink.
-        let forgets = planted("scalefs: stat forgets the name") && !fields.contains(Fields::LINK_COUNT);
+        let seen = look(resolved.node);
+        // If the name still leads there, it did when we looked; else that may be what came after an unlink. What `.` and `..`
+        // lead to has no name here.
+        let forgets = planted("scalefs: who looks at a file forgets the name");
         if forgets || resolved.found.map_or(Ok(true), |found| objects.still_same(&found))? {
-            return Ok(attributes);
+            return seen;
         }
     }
 }
@@ -66,6 +76,11 @@ pub fn access<'v, V: ObjectOperations>(
     follow: Follow,
     wanted: Access,
 ) -> Result<(), Errno> {
+    let bit = |wanted: bool, bit: u32| if wanted { bit } else { 0 };
+    let need = Need(bit(wanted.read, 4) | bit(wanted.write, 2) | bit(wanted.execute, 1));
+    if need.0 != 0 {
+        return look_at(objects, (start, path, follow), |node| check_permission(objects, node, need));
+    }
     let mut walk = Walk::new(objects);
     walk.go_to_last(start, path)?;
     if let (Access::EXISTS, Last::Name(name), false) = (wanted, walk.last, walk.has_slash) {
@@ -76,10 +91,7 @@ pub fn access<'v, V: ObjectOperations>(
             Existence::MaybeSymlink => {}
         }
     }
-    let node = walk.resolve(follow)?.node;
-    let bit = |wanted: bool, bit: u32| if wanted { bit } else { 0 };
-    let need = Need(bit(wanted.read, 4) | bit(wanted.write, 2) | bit(wanted.execute, 1));
-    if need.0 == 0 { Ok(()) } else { check_permission(objects, node, need) }
+    walk.resolve(follow).map(drop)
 }
 
 /// Sets the permission bits of what a path leads to.

@@ -22,13 +22,12 @@ mod instance;
 mod set_ids;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use data_calls::{
     Answer, Call, NAMES, Outcome, UNITS_PER_PAGE, any_call, any_call_on_pipes, call_near_the_end, call_of,
     call_on_numbers, make,
 };
-use history::threads::{self, Barrier};
+use history::threads::{self, Barrier, Clock};
 use history::{
     Event, State, explore, is_linearisable, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, play, rounds,
 };
@@ -359,7 +358,6 @@ impl State for Reference {
     }
 }
 
-/// A call; what is O_APPEND is written unit by unit, since its pages are not known before.
 /// One file of six units, open twice, and a pipe with so many.
 fn prepare<D: DataOperations>(verbs: &D, append: bool, piped: usize) -> Reference {
     let mut reference = Reference::default();
@@ -656,15 +654,15 @@ fn explain_if(maintains: bool, piped: usize, round: u64, (plan, append): &Plan) 
         let process = &owned;
         let start = prepare(&fs.enter(&core, process, &Spin), *append, piped);
         drop(core);
-        let (clock, barrier) = (AtomicU64::new(1), Barrier::new(plan.len()));
+        let (clock, barrier) = (Clock::new(1), Barrier::new(plan.len()));
         let run = |number: usize, calls: &[Call]| {
             let core = instance.core(number);
             let mut made = Vec::new();
             barrier.wait();
             for call in calls {
-                let began = clock.fetch_add(1, Ordering::SeqCst);
+                let began = clock.now();
                 let outcome = make(&fs.enter(&core, process, &Spin), call);
-                made.push((call.clone(), outcome, began, clock.fetch_add(1, Ordering::SeqCst)));
+                made.push((call.clone(), outcome, began, clock.now()));
                 if maintains {
                     fs.maintain(&core, &Spin);
                 }

@@ -16,9 +16,8 @@ mod times;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use history::threads::{self, Barrier};
+use history::threads::{self, Barrier, Clock};
 use history::{Event, State, explore, is_linearisable, of_few_calls, overtake, overtake_and_repeat, rounds};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
@@ -195,7 +194,7 @@ fn a_walk_goes_through_each_component_at_its_own_moment() {
 struct Round<'a> {
     fs: &'a ScaleFs,
     arena: &'a Arena,
-    clock: AtomicU64,
+    clock: Clock,
     barrier: Barrier,
     maintains: bool,
 }
@@ -207,7 +206,7 @@ impl Round<'_> {
         let owned = Context::new(self.fs, &core, Credentials::SUPERUSER);
         let context = &owned;
         let caller = &Caller::new(context);
-        let now = || self.clock.fetch_add(1, Ordering::SeqCst);
+        let now = || self.clock.now();
         let (mut events, mut told_names) = (Vec::new(), Vec::new());
         self.barrier.wait();
         for (index, next) in calls.iter().enumerate() {
@@ -457,7 +456,7 @@ fn explain_if(maintains: bool, has_more: bool, number: u64, plan: &Plan) {
     for make in [file("n0"), Call::MakeDirectory("n1".to_string())].into_iter().chain(more) {
         assert_eq!(call(fs, &core, caller, &make).is_ok(), start.reference.call(&make).is_ok());
     }
-    let round = &Round { fs, arena, clock: AtomicU64::new(1), barrier: Barrier::new(plan.len()), maintains };
+    let round = &Round { fs, arena, clock: Clock::new(1), barrier: Barrier::new(plan.len()), maintains };
     let threads: Vec<_> = threads::scope(|scope| {
         let running: Vec<_> =
             plan.iter().enumerate().map(|(n, calls)| scope.spawn(move || round.run(n, calls))).collect();

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::collection::vec;
@@ -11,7 +10,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::linearise::Event;
-use crate::threads::{self, Barrier};
+use crate::threads::{self, Barrier, Clock};
 
 /// An operation with what it returned, when it began, and when it ended.
 #[derive(Clone, Debug)]
@@ -143,7 +142,7 @@ pub fn of_few_kinds<C: Clone + Debug, K: PartialEq>(
     })
 }
 
-/// Plans of two or three calls for two threads, or one for each of three: to be overtaken ([`overtake`]).
+/// Plans of two or three calls in all, of two threads or three: to be overtaken ([`overtake`]).
 pub fn of_few_calls<C: Clone + Debug>(calls: impl Strategy<Value = C>) -> impl Strategy<Value = Vec<Vec<C>>> {
     let shapes: &[&[usize]] = &[&[1, 1], &[1, 2], &[1, 2], &[2, 1], &[1, 1, 1]];
     (vec(calls, 3), proptest::sample::select(shapes)).prop_map(|(calls, shape)| {
@@ -174,8 +173,8 @@ pub fn explore<P, S>(
 }
 
 /// As [`explore`], but that each plan is run again and again: each thread in turn is overtaken by all others before each of
-/// its accesses to atomics (`sync::preemptions::overtake`). For plans of few calls. Where threads are the system's, as
-/// [`explore`].
+/// its accesses that matters to them (`sync::preemptions::overtake`). For plans of few calls. Where threads are the
+/// system's, as [`explore`].
 ///
 /// # Panics
 /// As [`explore`].
@@ -201,7 +200,7 @@ pub fn overtake<P, S>(
     }
 }
 
-/// Runs `check` on one plan in all schedules in which one thread is overtaken; returns how many there were.
+/// Runs `check` on one plan wherever a thread can be overtaken; returns how often that was.
 #[cfg(shuttle)]
 fn overtake_in<P>(number: u64, plan: Arc<P>, check: Arc<impl Fn(u64, &P) + Send + Sync + 'static>) -> u64
 where
@@ -217,7 +216,7 @@ fn drawn<P>(number: u64, plans: impl Strategy<Value = P>) -> P {
     plans.new_tree(&mut TestRunner::new_with_rng(Config::default(), random)).expect("a plan").current()
 }
 
-/// As [`repeat`], after all schedules in which a thread is overtaken ([`overtake`]): for plans of few calls.
+/// As [`repeat`], once a thread was overtaken wherever that matters ([`overtake`]): for plans of few calls.
 ///
 /// # Panics
 /// As [`explore`].
@@ -277,14 +276,14 @@ where
     R: Send,
     A: FnMut(&O) -> R,
 {
-    let (clock, barrier) = (AtomicU64::new(1), Barrier::new(plan.len()));
+    let (clock, barrier) = (Clock::new(1), Barrier::new(plan.len()));
     let make = |number: usize, operations: &[O]| {
         let mut act = player(number);
         barrier.wait();
         let made = |operation: &O| {
-            let began = clock.fetch_add(1, Ordering::SeqCst);
+            let began = clock.now();
             let outcome = act(operation);
-            Made { operation: operation.clone(), outcome, began, ended: clock.fetch_add(1, Ordering::SeqCst) }
+            Made { operation: operation.clone(), outcome, began, ended: clock.now() }
         };
         operations.iter().map(made).collect()
     };

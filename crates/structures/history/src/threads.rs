@@ -1,7 +1,12 @@
 //! Threads of a test: the system's, or, under `--cfg shuttle`, threads of which one runs at a time, chosen anew at any access
 //! to an atomic, the same for the same seed.
 
+#[cfg(not(shuttle))]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+
+#[cfg(shuttle)]
+use sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(shuttle)]
 pub use shuttle::thread::scope;
@@ -35,6 +40,21 @@ impl Barrier {
     pub fn wait(&self) {
         self.0.wait();
         sync::preemptions::meet(self.1);
+    }
+}
+
+/// Tells moments in the order in which threads ask for them. Under `--cfg shuttle` others may run before each.
+pub struct Clock(AtomicU64);
+
+impl Clock {
+    /// One that begins with this moment.
+    pub fn new(first: u64) -> Clock {
+        Clock(AtomicU64::new(first))
+    }
+
+    /// A moment after all that were told before.
+    pub fn now(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
     }
 }
 

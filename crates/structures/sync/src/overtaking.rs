@@ -3,43 +3,53 @@
 
 use shuttle::scheduler::TaskId;
 
-/// An access to an atomic: where it lies, and whether it may change it.
+/// An access to an atomic: its address, and whether it may change it.
 pub(crate) type Access = (usize, bool);
 
 /// Who makes so many accesses without letting others run tries something again and again that another has to end first.
 /// From then on all run in turn.
-const LONGEST_ROW: usize = 5_000;
+const LONGEST_ROW: usize = 20_000;
 /// After so many accesses threads are taken to go on for ever.
 const MOST_ACCESSES: usize = 300_000;
 
 /// How far an execution has come in which one thread is overtaken.
 pub(crate) struct Overtaking {
-    /// Its place among those that meet.
+    /// The overtaken thread's place among those that meet.
     place: usize,
-    /// So many accesses it makes, and then the others together, before it is the others' turn, and its own again.
-    turns: [usize; 2],
+    /// So many accesses it makes before the others' turn.
+    own_before: usize,
+    /// So many accesses they make together before it goes on.
+    others_before: usize,
     /// Those that have met.
     threads: Vec<TaskId>,
     has_begun: bool,
     /// All of them but one, in the order in which they shall run.
     others: Vec<TaskId>,
     running: Option<TaskId>,
+    /// Whether the overtaken thread could run when somebody was chosen last: not if it has ended.
+    can_slow_run: bool,
+    /// How many of the others have waited since its last access.
+    waited: usize,
     /// Accesses since another ran.
     in_a_row: usize,
     in_turns: bool,
-    /// What it has accessed since, and what the others have.
+    /// What the overtaken thread has accessed since all met, and what the others have.
     accesses: [Vec<Access>; 2],
 }
 
 impl Overtaking {
-    pub(crate) fn new(place: usize, turns: [usize; 2]) -> Overtaking {
+    /// The thread of this place makes so many accesses before it is overtaken, and the others so many before it goes on.
+    pub(crate) fn new(place: usize, [own_before, others_before]: [usize; 2]) -> Overtaking {
         Overtaking {
             place,
-            turns,
+            own_before,
+            others_before,
             threads: Vec::new(),
             has_begun: false,
             others: Vec::new(),
             running: None,
+            can_slow_run: false,
+            waited: 0,
             in_a_row: 0,
             in_turns: false,
             accesses: Default::default(),
@@ -71,18 +81,21 @@ impl Overtaking {
             return Some(false);
         };
         let is_slow = Some(running) == self.slow();
+        if is_slow {
+            self.waited = 0;
+        }
         let accesses = &mut self.accesses[usize::from(!is_slow)];
         accesses.push(access);
         let is_endless = accesses.len() > MOST_ACCESSES;
         self.in_a_row += 1;
         self.in_turns |= self.in_a_row > LONGEST_ROW;
-        (!is_endless).then(|| self.in_turns || is_slow != self.is_turn_of_slow())
+        (!is_endless).then(|| self.in_turns || (self.can_slow_run && is_slow != self.is_turn_of_slow()))
     }
 
-    /// Whether the one that is overtaken goes on: before that, and after the others' turn.
+    /// Whether the overtaken thread goes on: before the others' turn, and after it.
     fn is_turn_of_slow(&self) -> bool {
         let [slow, others] = &self.accesses;
-        slow.len() <= self.turns[0] || others.len() > self.turns[1]
+        slow.len() <= self.own_before || others.len() > self.others_before
     }
 
     /// The thread that is overtaken, once all have met.
@@ -97,21 +110,23 @@ impl Overtaking {
             || goes_on.or(able.iter().find(|thread| current.is_some_and(|current| **thread > current)).copied());
         let next = match self.slow() {
             Some(slow) if !self.in_turns => {
-                let is_first = self.accesses[0].is_empty();
+                let is_first = self.accesses.iter().all(Vec::is_empty);
                 let waits = is_yielding && current == Some(slow) && !is_first;
-                let other_waits = is_yielding && current.is_some_and(|current| self.others.contains(&current));
-                if let Some(last) = self.others.iter().position(|other| is_yielding && current == Some(*other)) {
-                    // It waits, or has tried: then others try before it does so again.
-                    let other = self.others.remove(last);
+                let waiting = self.others.iter().position(|other| is_yielding && current == Some(*other) && !is_first);
+                if let Some(waiting) = waiting {
+                    // It waits, or has tried: the others try before it does so again.
+                    let other = self.others.remove(waiting);
                     self.others.push(other);
+                    self.waited += 1;
                 }
+                let all_wait = self.waited >= self.others.iter().filter(|other| able.contains(other)).count();
                 let other = self.others.iter().find(|other| able.contains(other)).copied();
                 let slow = Some(slow).filter(|slow| able.contains(slow));
                 match self.is_turn_of_slow() {
                     true if is_first => slow.or(other),
                     true if waits => other.or(slow),
                     true => goes_on.or(slow).or(other),
-                    false if other_waits => slow.or(other),
+                    false if waiting.is_some() && all_wait => slow.or(other),
                     false => goes_on.or(other).or(slow),
                 }
             }
@@ -121,6 +136,7 @@ impl Overtaking {
         if self.running != Some(next) {
             self.in_a_row = 0;
         }
+        self.can_slow_run = self.slow().is_some_and(|slow| able.contains(&slow));
         self.running = Some(next);
         next
     }

@@ -135,9 +135,9 @@ pub fn yield_now() {
     }
 }
 
-fn choose<T>(place: &T, is_change: bool) {
+fn choose<T>(atomic: &T, is_change: bool) {
     pass();
-    let access = (core::ptr::from_ref(place).addr(), is_change);
+    let access = (core::ptr::from_ref(atomic).addr(), is_change);
     let is_switch =
         CHOOSER.with(|chooser| chooser.borrow_mut().as_mut().map_or(Some(false), |it| it.is_switch(access)));
     if is_switch.unwrap_or_else(|| std::thread::panicking() || panic!("threads go on for ever")) {

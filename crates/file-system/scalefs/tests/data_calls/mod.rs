@@ -39,6 +39,7 @@ pub enum Answer {
 
 pub type Outcome = Result<Answer, Errno>;
 
+/// A call; what is O_APPEND is written unit by unit, since its pages are not known before.
 pub fn any_call(append: bool) -> impl Strategy<Value = Call> {
     call_of(append, || prop_oneof![4 => Just(0_u32), 3 => Just(1), 3 => Just(2), 3 => Just(3), 2 => 4..7_u32].boxed())
 }

@@ -338,7 +338,6 @@ fn call(fs: &ScaleFs, core: &percpu::Core, context: &Context, call: &Call) -> Ou
     }
 }
 
-/// Calls on so many of the paths.
 /// A call on these paths and the directory.
 fn any_call(files: Vec<usize>) -> impl Strategy<Value = Call> {
     let file = || prop::sample::select(files.clone());

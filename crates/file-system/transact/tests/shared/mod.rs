@@ -257,7 +257,7 @@ fn commits_are_open_while_all_is_asked_for() {
 #[cfg(shuttle)]
 #[test]
 fn what_a_call_sees_of_a_file_it_sees_while_that_has_the_name() {
-    let mutant = "scalefs: stat forgets the name";
+    let mutant = "scalefs: who looks at a file forgets the name";
     sync::mutant::must_be_caught(mutant, || overtake_and_repeat(20_000, times_of_a_name_that_goes(), explain));
 }
 
