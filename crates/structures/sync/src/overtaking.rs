@@ -65,14 +65,9 @@ impl Overtaking {
         self.others = self.threads.iter().filter(|thread| Some(**thread) != slow).copied().collect();
     }
 
-    /// Whether nobody has run yet.
-    pub(crate) fn is_new(&self) -> bool {
-        self.running.is_none()
-    }
-
     /// How many threads have met, and what was accessed by the one that is overtaken, and by the others.
-    pub(crate) fn had(&self) -> (usize, [Vec<Access>; 2]) {
-        (self.threads.len(), self.accesses.clone())
+    pub(crate) fn had(&mut self) -> (usize, [Vec<Access>; 2]) {
+        (self.threads.len(), std::mem::take(&mut self.accesses))
     }
 
     /// Before each access: whether others shall run; nothing if this goes on for ever.

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
@@ -26,42 +27,100 @@ const LOOKS_OF_A_WAIT: usize = 8;
 /// # Panics
 /// If a thread does, or if threads go on or wait for each other for ever.
 pub fn overtake(seed: u64, body: impl Fn() + Send + Sync + 'static) -> u64 {
-    let body = Arc::new(body);
-    let mut executions = 0;
-    let mut random = seed.wrapping_mul(2).wrapping_add(1);
-    for place in 0.. {
-        let mut run = |turns| {
-            let body = Arc::clone(&body);
-            let _chosen = Choosing::begin(Chooser::Overtaking(Overtaking::new(place, turns)));
-            execute(Scheduled, move || body());
-            executions += 1;
-            overtaking(|overtaking| overtaking.had()).expect("as was begun")
-        };
-        let (threads, [slow, others]) = run([usize::MAX; 2]);
-        let mut others_touch = Touched::of(&others);
-        let mut tried = HashSet::new();
-        let is_next = |at: &usize, tried: &HashSet<usize>, others: &Touched| {
-            !tried.contains(at) && (*at == 0 || (others.matters(slow[*at]) && !is_waiting(&slow[..=*at])))
-        };
-        // What the others access depends on where they overtake.
-        while let Some(at) = (0..slow.len()).find(|at| is_next(at, &tried, &others_touch)) {
-            tried.insert(at);
-            let (_, [overtaken, others]) = run([at, usize::MAX]);
-            others_touch.add(&others);
-            // What it still accesses, overtaken here or not.
-            let mut still = Touched::of(&slow[at..]);
-            still.add(overtaken.get(at..).unwrap_or_default());
-            let stops: Vec<usize> = (1..others.len()).filter(|stop| still.matters(others[*stop])).collect();
-            if !stops.is_empty() {
-                random = xorshift(random);
-                run([at, stops[random as usize % stops.len()]]);
-            }
-        }
-        if place + 1 >= threads {
-            break;
+    let executions = Arc::new(AtomicU64::new(0));
+    let _chosen = Choosing::begin(Chooser::Overtaking(Overtaking::new(0, ALONE)));
+    execute(Scheduled { search: Search::new(seed), executions: Arc::clone(&executions) }, body);
+    executions.load(Ordering::Relaxed)
+}
+
+/// The turns of an execution in which the overtaken thread goes to its end first.
+const ALONE: [usize; 2] = [usize::MAX; 2];
+
+/// What the last execution was.
+enum Last {
+    /// There was none.
+    Nothing,
+    Alone,
+    /// Overtaken before this access.
+    Overtaken(usize),
+    /// And then let past the others.
+    LetPast,
+}
+
+/// Which execution comes next.
+struct Search {
+    random: u64,
+    last: Last,
+    /// The overtaken thread's place, of so many threads that meet.
+    place: usize,
+    threads: usize,
+    /// What it accesses if it is not overtaken.
+    slow: Vec<Access>,
+    /// Where it was overtaken.
+    tried: HashSet<usize>,
+    /// Depends on where they overtake.
+    others_touch: Touched,
+}
+
+impl Search {
+    fn new(seed: u64) -> Search {
+        Search {
+            random: seed.wrapping_mul(2).wrapping_add(1),
+            last: Last::Nothing,
+            place: 0,
+            threads: 0,
+            slow: Vec::new(),
+            tried: HashSet::new(),
+            others_touch: Touched::of(&[]),
         }
     }
-    executions
+
+    /// The next execution, after one that had these threads and accesses.
+    fn next(&mut self, (threads, [slow, others]): (usize, [Vec<Access>; 2])) -> Option<Overtaking> {
+        match self.last {
+            Last::Nothing => return Some(self.alone(0)),
+            Last::Alone => {
+                self.threads = threads;
+                self.slow = slow;
+                self.tried.clear();
+                self.others_touch = Touched::of(&others);
+            }
+            Last::Overtaken(at) => {
+                self.others_touch.add(&others);
+                // What it still accesses, overtaken here or not.
+                let mut still = Touched::of(&self.slow[at..]);
+                still.add(slow.get(at..).unwrap_or_default());
+                let stops: Vec<usize> = (1..others.len()).filter(|stop| still.matters(others[*stop])).collect();
+                if !stops.is_empty() {
+                    self.random = xorshift(self.random);
+                    self.last = Last::LetPast;
+                    return Some(Overtaking::new(self.place, [at, stops[self.random as usize % stops.len()]]));
+                }
+            }
+            Last::LetPast => {}
+        }
+        let point = (0..self.slow.len()).find(|at| !self.tried.contains(at) && self.is_point(*at));
+        match point {
+            Some(at) => {
+                self.tried.insert(at);
+                self.last = Last::Overtaken(at);
+                Some(Overtaking::new(self.place, [at, usize::MAX]))
+            }
+            None if self.place + 1 < self.threads => Some(self.alone(self.place + 1)),
+            None => None,
+        }
+    }
+
+    fn alone(&mut self, place: usize) -> Overtaking {
+        self.place = place;
+        self.last = Last::Alone;
+        Overtaking::new(place, ALONE)
+    }
+
+    /// Whether it makes a difference to be overtaken before this access.
+    fn is_point(&self, at: usize) -> bool {
+        at == 0 || (self.others_touch.matters(self.slow[at]) && !is_waiting(&self.slow[..=at]))
+    }
 }
 
 /// Whether a thread looks at one word again and again, and at nothing else.
@@ -106,12 +165,21 @@ pub fn meet(count: usize) {
     }
 }
 
-/// Asks the [`Overtaking`] of the execution.
-struct Scheduled;
+/// Lets the threads of each execution run as its [`Overtaking`] says. All executions are of one run of shuttle's, which keeps
+/// the stacks of coroutines.
+struct Scheduled {
+    search: Search,
+    executions: Arc<AtomicU64>,
+}
 
 impl Scheduler for Scheduled {
     fn new_execution(&mut self) -> Option<Schedule> {
-        overtaking(|overtaking| overtaking.is_new()).unwrap_or(false).then(|| Schedule::new(0))
+        let search = &mut self.search;
+        let is_begun = overtaking(|overtaking| search.next(overtaking.had()).map(|next| *overtaking = next)).flatten();
+        is_begun.map(|()| {
+            self.executions.fetch_add(1, Ordering::Relaxed);
+            Schedule::new(0)
+        })
     }
 
     fn next_task(&mut self, runnable: &[&Task], current: Option<TaskId>, is_yielding: bool) -> Option<TaskId> {

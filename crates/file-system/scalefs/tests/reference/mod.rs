@@ -352,11 +352,19 @@ pub fn any_path(name_count: u8) -> impl Strategy<Value = String> {
 
 /// A call on paths of so many names.
 pub fn any_call(name_count: u8) -> impl Strategy<Value = Call> {
-    any_call_on(move || any_path(name_count))
+    let any_path = move || any_path(name_count);
+    let call = call_on(any_path);
+    let call_at = call_on(any_path).prop_map(|call| Call::At(Box::new(call)));
+    prop_oneof![
+        24 => call,
+        8 => call_at,
+        2 => any_path().prop_map(Call::Hold),
+        1 => Just(Call::WorkingDirectory),
+    ]
 }
 
-/// A call on paths that are drawn so.
-pub fn any_call_on<P: Strategy<Value = String> + 'static>(any_path: impl Fn() -> P) -> impl Strategy<Value = Call> {
+/// A call on paths that are drawn so, from the working directory on.
+pub fn call_on<P: Strategy<Value = String> + 'static>(any_path: impl Fn() -> P) -> impl Strategy<Value = Call> {
     let flags = prop_oneof![
         2 => Just(OpenFlags::READ),
         4 => Just(OpenFlags::CREATE | OpenFlags::WRITE),
@@ -369,7 +377,7 @@ pub fn any_call_on<P: Strategy<Value = String> + 'static>(any_path: impl Fn() ->
     let mode =
         prop_oneof![4 => Just(RenameMode::Replace), 1 => Just(RenameMode::NoReplace), 2 => Just(RenameMode::Exchange)];
     let follow = || prop_oneof![Just(Follow::Symlinks), Just(Follow::Nothing)];
-    let call = prop_oneof![
+    prop_oneof![
         4 => (any_path(), flags).prop_map(|(path, flags)| Call::Open(path, flags)),
         4 => any_path().prop_map(Call::MakeDirectory),
         2 => any_path().prop_map(Call::RemoveDirectory),
@@ -382,11 +390,5 @@ pub fn any_call_on<P: Strategy<Value = String> + 'static>(any_path: impl Fn() ->
         1 => any_path().prop_map(Call::Access),
         1 => (any_path(), 1..6_usize).prop_map(|(path, most)| Call::List(path, most)),
         1 => any_path().prop_map(Call::ChangeDirectory),
-    ];
-    prop_oneof![
-        24 => call.clone(),
-        8 => call.prop_map(|call| Call::At(Box::new(call))),
-        2 => any_path().prop_map(Call::Hold),
-        1 => Just(Call::WorkingDirectory),
     ]
 }
