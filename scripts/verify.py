@@ -36,7 +36,7 @@ NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignore
 """What cargo prints of the many parts of crates that hold no tests."""
 PASSED = r"(?ms)^successes:$.*?(?=^failures:$|^test result|\Z)"
 """What cargo shows of the tests that passed; it says nothing about one that failed."""
-COUNTED = ("histories", "deaths", "calls held against tmpfs", "combinations of rights")
+COUNTED = ("histories", "plans of few calls", "deaths", "calls held against tmpfs", "combinations of rights")
 """What tests count beside themselves, a line such as `400 histories` each."""
 LONG_TEST_LIMIT_SECONDS = 5400
 """After this a long test is stopped with all stacks; the quick ones' limit is in pyproject.toml."""

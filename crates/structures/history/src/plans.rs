@@ -196,7 +196,7 @@ pub fn overtake<P, S>(
             made += overtake_in(number, Arc::new(drawn(number, plans(number))), Arc::clone(&check));
             plan_count += 1;
         }
-        println!("{made} histories of {plan_count} plans");
+        println!("{made} histories\n{plan_count} plans of few calls");
     }
 }
 
