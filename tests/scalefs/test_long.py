@@ -18,6 +18,7 @@ CALLS_PER_SEED = 200
 """As in crates/file-system/scalefs/tests/tmpfs/main.rs: a seed stands for one sequence of so many calls."""
 HISTORIES = 6_000
 STRUCTURES_HISTORIES = 200_000
+OVERTAKEN_MS = 600_000
 """Of each structure; a round of chosen schedules takes a tenth of a millisecond to one and a half."""
 NOT_COMMUTING_PER_PART = 100_000
 RIGHTS_PARTS = 10
@@ -73,6 +74,13 @@ def test_scheduled_histories(calls: str, rounds: int, tmp_path_factory: pytest.T
     target = tmp_path_factory.getbasetemp() / "shuttle"
     environment = {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "HISTORIES": str(rounds)}
     run_test("scalefs", calls, environment)
+
+
+@pytest.mark.parametrize("calls", ["histories", "data_histories"])
+def test_calls_that_are_overtaken(calls: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    target = tmp_path_factory.getbasetemp() / "shuttle"
+    environment = {"RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(target), "HISTORIES_MS": str(OVERTAKEN_MS)}
+    run_test("scalefs", calls, environment, "overtaken")
 
 
 @pytest.mark.parametrize("crate", STRUCTURES)

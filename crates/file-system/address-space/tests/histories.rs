@@ -506,13 +506,13 @@ fn calls_on_several_pages_have_an_order() {
 
 #[test]
 fn calls_that_are_overtaken_have_an_order() {
-    overtake(rounds(20).longer(2), |_| of_few_calls(any_operation()), check);
+    overtake(history::plans(20).longer(2), |_| of_few_calls(any_operation()), check);
 }
 
 #[test]
 fn calls_on_several_pages_that_are_overtaken_have_an_order() {
     overtake(
-        rounds(20).longer(2),
+        history::plans(20).longer(2),
         |number| of_few_calls(any_operation_on_many(number.is_multiple_of(2))),
         check_on_many,
     );

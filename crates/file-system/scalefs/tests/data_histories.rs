@@ -438,7 +438,7 @@ fn calls_that_are_overtaken_have_an_order() {
                 .clone();
         (of_few_calls(call), Just(append))
     };
-    overtake(rounds(40).longer(80), plans, explain_calls_alone);
+    overtake(history::plans(40).longer(80), plans, explain_calls_alone);
 }
 
 #[test]

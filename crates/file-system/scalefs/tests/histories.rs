@@ -269,7 +269,7 @@ fn concurrent_histories_have_an_order() {
 
 #[test]
 fn calls_that_are_overtaken_have_an_order() {
-    overtake(rounds(30).longer(70), |_| of_few_paths(), explain_calls_alone);
+    overtake(history::plans(30).longer(70), |_| of_few_paths(), explain_calls_alone);
 }
 
 /// A few calls, all on paths that have to do with each other when there are more names to begin with: files and a link, a directory

@@ -171,7 +171,7 @@ fn calls_have_an_order() {
 
 #[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
-    overtake(rounds(10), plans, check);
+    overtake(history::plans(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

@@ -164,7 +164,7 @@ fn transactions_with_data_have_an_order() {
 
 #[test]
 fn transactions_and_calls_that_are_overtaken_have_an_order() {
-    overtake(rounds(10).longer(2), |_| of_few_calls(any_action()), explain_calls_alone);
+    overtake(history::plans(10).longer(2), |_| of_few_calls(any_action()), explain_calls_alone);
 }
 
 /// Each writes where the other has read: `f` and `g`, since commits that change one file exclude each other.

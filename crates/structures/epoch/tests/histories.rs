@@ -186,7 +186,7 @@ fn objects_are_freed_once_and_not_under_readers() {
 
 #[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
-    overtake(rounds(10), plans, check);
+    overtake(history::plans(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

@@ -14,7 +14,8 @@
 //! each access to an atomic of crate `sync` which one (`sync::scheduled`); structures whose memory is a
 //! `percpu::HeapRegion` find it at the same addresses each time. So a round that failed fails again:
 //! `HISTORIES=4711..4712`, of a test that is told by name. `HISTORIES=6000` stands for so many rounds, `HISTORIES_MS=60000`
-//! for a minute of each test; otherwise a test has a least number of rounds, and as many more as fit into a moment.
+//! for a minute of each test (plans of few calls, which run wherever a thread can be overtaken: [`overtake`], are a
+//! hundredth of so many rounds); otherwise a test has a least number of rounds, and as many more as fit into a moment.
 #![warn(clippy::missing_errors_doc)]
 #![forbid(unsafe_code)]
 
@@ -24,5 +25,5 @@ pub mod threads;
 
 pub use linearise::{Event, State, is_linearisable};
 pub use plans::{
-    Made, Rounds, explore, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, play, repeat, rounds, told,
+    Made, Rounds, explore, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, plans, play, repeat, rounds, told,
 };

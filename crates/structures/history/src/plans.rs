@@ -55,14 +55,18 @@ pub struct Rounds {
     next: u64,
     least_end: u64,
     time: Duration,
+    /// Whether nobody has said how long.
+    is_usual: bool,
     began: Option<Instant>,
 }
 
 impl Rounds {
-    /// With so many times the usual time: where faults were found last.
+    /// With so many times the usual time, unless `HISTORIES_MS` says how long: where faults were found last.
     #[must_use]
     pub fn longer(mut self, factor: u32) -> Rounds {
-        self.time *= factor;
+        if self.is_usual {
+            self.time *= factor;
+        }
         self
     }
 
@@ -98,10 +102,16 @@ impl Iterator for Rounds {
 /// # Panics
 /// If one of the two says something else.
 pub fn rounds(count: u64) -> Rounds {
-    let exactly =
-        |range: Range<u64>| Rounds { next: range.start, least_end: range.end, time: Duration::ZERO, began: None };
+    let exactly = |range: Range<u64>| Rounds {
+        next: range.start,
+        least_end: range.end,
+        time: Duration::ZERO,
+        is_usual: false,
+        began: None,
+    };
     let Ok(wanted) = std::env::var("HISTORIES") else {
-        return Rounds { time: usual_time(), ..exactly(0..count) };
+        let told = told_time();
+        return Rounds { time: told.unwrap_or(USUAL_TIME), is_usual: told.is_none(), ..exactly(0..count) };
     };
     let (first, end) = wanted.split_once("..").unwrap_or(("0", &wanted));
     match (first.parse(), end.parse()) {
@@ -110,12 +120,28 @@ pub fn rounds(count: u64) -> Rounds {
     }
 }
 
-fn usual_time() -> Duration {
-    let Ok(wanted) = std::env::var("HISTORIES_MS") else { return USUAL_TIME };
+/// The rounds of a test whose plans are run some hundred times each ([`overtake`]): as [`rounds`], but that `HISTORIES=N`
+/// stands for a hundredth of so many, or `count` if that is more.
+///
+/// # Panics
+/// As [`rounds`].
+pub fn plans(count: u64) -> Rounds {
+    let mut plans = rounds(count);
+    let is_number = std::env::var("HISTORIES").is_ok_and(|wanted| !wanted.contains(".."));
+    if is_number {
+        plans.least_end = count.max(plans.least_end / HISTORIES_OF_A_PLAN);
+    }
+    plans
+}
+
+/// Where a thread can be overtaken, in round figures.
+const HISTORIES_OF_A_PLAN: u64 = 100;
+
+fn told_time() -> Option<Duration> {
+    let wanted = std::env::var("HISTORIES_MS").ok()?;
     let milliseconds = wanted.parse();
-    Duration::from_millis(
-        milliseconds.unwrap_or_else(|_| panic!("HISTORIES_MS: expected milliseconds, got `{wanted}`")),
-    )
+    let milliseconds = milliseconds.unwrap_or_else(|_| panic!("HISTORIES_MS: expected milliseconds, got `{wanted}`"));
+    Some(Duration::from_millis(milliseconds))
 }
 
 /// Plans for so many threads of calls of one to three kinds, at most so many each. Where all kinds are drawn at once, two of one

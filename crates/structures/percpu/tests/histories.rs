@@ -184,7 +184,7 @@ fn no_object_is_lost_or_had_by_two() {
 
 #[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
-    overtake(rounds(10), plans, check);
+    overtake(history::plans(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

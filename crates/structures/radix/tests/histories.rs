@@ -308,7 +308,7 @@ fn slots_have_an_order() {
 
 #[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
-    overtake(rounds(10), plans, check);
+    overtake(history::plans(10), plans, check);
 }
 
 /// The whole of an empty array was locked by its root, and the first index had no slot of its own.

@@ -329,7 +329,7 @@ fn counts_have_an_order_and_objects_die_once() {
 
 #[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
-    overtake(rounds(10), plans, check);
+    overtake(history::plans(10), plans, check);
 }
 
 /// A test that cannot fail proves nothing.

@@ -79,7 +79,7 @@ fn free_inodes_are_those_that_are_not_in_use() {
 
 #[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
-    overtake(rounds(10), |_| of_few_calls(any_call()), check);
+    overtake(history::plans(10), |_| of_few_calls(any_call()), check);
 }
 
 /// None were free, when all were on their way to a core.

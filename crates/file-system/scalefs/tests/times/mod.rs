@@ -107,7 +107,7 @@ fn times_are_those_of_calls() {
 
 #[test]
 fn times_of_calls_that_are_overtaken_are_theirs() {
-    overtake(rounds(20), |_| of_few_calls(any_call()), check);
+    overtake(history::plans(20), |_| of_few_calls(any_call()), check);
 }
 
 /// A test that cannot fail proves nothing.

@@ -176,7 +176,7 @@ fn transactions_and_calls_of_several_cores_have_an_order() {
 
 #[test]
 fn transactions_and_calls_that_are_overtaken_have_an_order() {
-    overtake(rounds(10).longer(2), |_| of_few_calls(any_action()), explain_calls_alone);
+    overtake(history::plans(10).longer(2), |_| of_few_calls(any_action()), explain_calls_alone);
 }
 
 /// Each makes a name if the other's is not there: never both.
