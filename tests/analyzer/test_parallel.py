@@ -169,7 +169,7 @@ def end_at_once(number: int) -> int:
 
 
 def test_a_process_may_end_while_work_is_still_handed_out() -> None:
-    """The pool, broken by then, refused the next piece, and was called an executor that does not do what it should."""
+    """The pool, broken by then, refused the next piece; or its thread ended at a dictionary that grew under it."""
     with pytest.raises(RunError, match=r"^a process that worked on .*\bended with SIGKILL: the model"):
         map_in_processes(end_at_once, range(30_000), 2)
     assert not multiprocessing.active_children()

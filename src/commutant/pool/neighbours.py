@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, islice
 
 NEXT_FEW = 4
@@ -40,6 +41,12 @@ class Neighbours:
         with self._lock:
             self._entered.value += 1
             return int(self._entered.value) - 1
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Nobody enters or takes a piece meanwhile."""
+        with self._lock:
+            yield
 
     def take(self, worker: int) -> int:
         """The piece that a worker does next; it asks no more often than there are pieces."""

@@ -24,6 +24,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     as_completed,
 )
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -110,8 +111,8 @@ def map_in_processes(
     if make_executor is None:
         make_executor = _processes if jobs > 1 and len(pieces) >= FEW else executor_named("serial")
     others = set(multiprocessing.active_children())
-    workers_choose = make_executor is _processes
-    if workers_choose:
+    plan = None  # of pieces that workers choose by themselves
+    if make_executor is _processes:
         plan = Neighbours(order or range(len(pieces)), costs or [1.0] * len(pieces), jobs)
         executor: Executor = _processes(jobs, _Offer(plan, pieces))
     else:
@@ -121,28 +122,31 @@ def map_in_processes(
     try:
         numbers: dict[Future[Any], int] = {}
         future: Future[Any]
-        for number in range(len(pieces)) if isinstance(executor, Serial) else _expensive_first(costs, len(pieces)):
-            if workers_choose:
-                try:
-                    future = executor.submit(_chosen, function)
-                except BrokenExecutor:
-                    if not numbers:
-                        raise
-                    break  # a process has ended already: those that are under way say so
-                if len(workers) < jobs:  # now, since one that has ended is not among the children later
-                    workers |= set(multiprocessing.active_children()) - others
-            else:
-                future = _submitted(executor, function, pieces[number])
-            if isinstance(executor, Serial):
-                results[number] = future.result()
-                on_progress(Progress(len(results), len(pieces)))
-            else:
-                numbers[future] = number
+        # A process whose piece ended it would break the pool. One that breaks while it is given more may lose the
+        # thread that says so to those who wait.
+        with plan.closed() if plan else nullcontext():
+            for number in range(len(pieces)) if isinstance(executor, Serial) else _expensive_first(costs, len(pieces)):
+                if plan:
+                    try:
+                        future = executor.submit(_chosen, function)
+                    except BrokenExecutor:
+                        if not numbers:
+                            raise
+                        break  # somebody has killed a process: those that are under way say so
+                    if len(workers) < jobs:  # now, since one that has ended is not among the children later
+                        workers |= set(multiprocessing.active_children()) - others
+                else:
+                    future = _submitted(executor, function, pieces[number])
+                if isinstance(executor, Serial):
+                    results[number] = future.result()
+                    on_progress(Progress(len(results), len(pieces)))
+                else:
+                    numbers[future] = number
         for future in as_completed(numbers):
             try:
-                number, result = future.result() if workers_choose else (numbers[future], future.result())
+                number, result = future.result() if plan else (numbers[future], future.result())
             except (BrokenExecutor, CancelledError) as error:
-                if workers_choose:
+                if plan:
                     executor.shutdown()
                     # A piece that was handed out at that moment may never be answered: none is waited for.
                     ended = (future for future in numbers if future.done() and not future.cancelled())
