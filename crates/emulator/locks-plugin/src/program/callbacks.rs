@@ -4,13 +4,14 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
+use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lock_annotation::Event;
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
 
-use super::instruction::{Kind, classify, reads_what_it_found};
+use super::instruction::{Kind, classify, exchange_at_end, reads_what_it_found};
 use super::recorder::{Lock, Recorder, Teller};
 use super::span::Switch;
 use super::thread::Thread;
@@ -225,8 +226,8 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
         for index in 0..count {
             let instruction = abi::qemu_plugin_tb_get_insn(block, index);
             let kind = match abi::with_instruction_bytes(instruction, classify) {
-                Kind::Swap if reads_what_it_found(&code_from(block, index)) => Kind::Exchange,
-                Kind::Swap => Kind::Plain,
+                Kind::Swap if !reads_what_it_found(&code_of(block, index..count)) => Kind::Plain,
+                Kind::Swap | Kind::Exchange => exchange_at_end(&code_of(block, 0..index + 1)),
                 kind => kind,
             };
             instrument(instruction, kind, *settings);
@@ -234,15 +235,15 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
     }
 }
 
-/// The bytes of a block from one of its instructions on.
+/// The bytes of some of a block's instructions.
 ///
 /// # Safety
-/// The block is being translated, and has more instructions than `first`.
-unsafe fn code_from(block: *mut TranslationBlock, first: usize) -> Vec<u8> {
+/// The block is being translated, and has these instructions.
+unsafe fn code_of(block: *mut TranslationBlock, instructions: Range<usize>) -> Vec<u8> {
     let mut code = Vec::new();
     // SAFETY: as this function demands; the bytes are copied while the block is valid.
     unsafe {
-        for index in first..abi::qemu_plugin_tb_n_insns(block) {
+        for index in instructions {
             let instruction = abi::qemu_plugin_tb_get_insn(block, index);
             abi::with_instruction_bytes(instruction, |bytes| code.extend_from_slice(bytes));
         }
@@ -265,8 +266,10 @@ unsafe fn instrument(instruction: *mut Instruction, kind: Kind, settings: Settin
         Kind::Call => (on_call, address),
         Kind::Return => (on_return, address),
         Kind::Exchange if settings.inlined => (on_exchange, address),
+        Kind::Clear if settings.inlined => (on_clear, address),
+        Kind::Take if settings.inlined => (on_take, address),
         Kind::Modify if settings.inlined => (on_modify, address),
-        Kind::Plain | Kind::Exchange | Kind::Swap | Kind::Modify => (on_access, address),
+        Kind::Plain | Kind::Exchange | Kind::Swap | Kind::Clear | Kind::Take | Kind::Modify => (on_access, address),
     };
     // SAFETY: as this function demands; the data is a number.
     unsafe {
@@ -327,6 +330,14 @@ extern "C" fn on_return(vcpu: c_uint, _info: MemoryInfo, address: u64, _site: *m
 
 extern "C" fn on_exchange(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
     on_atomic(vcpu, info, address, site, Change::Exchange);
+}
+
+extern "C" fn on_clear(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_atomic(vcpu, info, address, site, Change::Clear);
+}
+
+extern "C" fn on_take(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_atomic(vcpu, info, address, site, Change::Take);
 }
 
 extern "C" fn on_modify(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {

@@ -1,6 +1,6 @@
 //! Which instructions the recorder must know.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use lock_annotation::{Event, event_of_instruction};
 
 /// What an instruction means to the recorder.
@@ -19,6 +19,10 @@ pub enum Kind {
     /// An exchange without a condition (`xchg`): it may acquire a lock, if what it found is looked at afterwards; else it is
     /// a store that waits for no other, as compilers make of `atomic_store`.
     Swap,
+    /// An exchange that leaves zero: it may release a lock, and never acquires one.
+    Clear,
+    /// An exchange that may acquire a lock, and never releases one: it leaves something else, or expects zero.
+    Take,
     /// Changes a word at once, but is never used to acquire: `lock dec`, `lock sub`, `lock and`, `lock xadd`, ...
     Modify,
 }
@@ -59,7 +63,8 @@ pub fn classify(bytes: &[u8]) -> Kind {
 /// not known, and taken for read; where it ends with one, nobody will read it: whoever tests a lock does so before he jumps.
 pub fn reads_what_it_found(code: &[u8]) -> bool {
     let mut instructions = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
-    let Some(found) = instructions.next().and_then(|swap| register_of(&swap)) else { return true };
+    let Some(found) = instructions.next().and_then(|swap| swapped_register(&swap)) else { return true };
+    let found = found.full_register();
     let mut factory = InstructionInfoFactory::new();
     let mut ends_with_jump = false;
     for instruction in instructions {
@@ -80,10 +85,64 @@ pub fn reads_what_it_found(code: &[u8]) -> bool {
     !ends_with_jump
 }
 
+/// What an exchange does, if a register tells that its block has set: a swap with zero releases, one with another value tries to
+/// acquire, and so does `cmpxchg` where it expects zero.
+///
+/// `code` is the block up to the exchange and with it.
+pub fn exchange_at_end(code: &[u8]) -> Kind {
+    let instructions: Vec<Instruction> = Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect();
+    let Some((exchange, before)) = instructions.split_last() else { return Kind::Exchange };
+    let Some(register) = swapped_register(exchange) else { return Kind::Exchange };
+    let (register, zero, otherwise) = match exchange.mnemonic() {
+        Mnemonic::Xchg => (register, Kind::Clear, Kind::Take),
+        Mnemonic::Cmpxchg => (accumulator(register.size()), Kind::Take, Kind::Exchange),
+        _ => return Kind::Exchange,
+    };
+    match value_of(register, before) {
+        Some(0) => zero,
+        Some(_) => otherwise,
+        None => Kind::Exchange,
+    }
+}
+
+/// What a register holds after these instructions, if the last of them that wrote it set it.
+fn value_of(register: Register, instructions: &[Instruction]) -> Option<u64> {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    let mut factory = InstructionInfoFactory::new();
+    let last = instructions.iter().rev().find(|instruction| {
+        let mut used = factory.info(instruction).used_registers().iter();
+        used.any(|used| {
+            used.register().full_register() == register.full_register()
+                && matches!(used.access(), Write | CondWrite | ReadWrite | ReadCondWrite)
+        })
+    })?;
+    if last.op0_kind() != OpKind::Register || last.op0_register().size() < register.size() {
+        return None;
+    }
+    match last.mnemonic() {
+        Mnemonic::Xor | Mnemonic::Sub => {
+            let is_itself = last.op1_kind() == OpKind::Register && last.op0_register() == last.op1_register();
+            is_itself.then_some(0)
+        }
+        Mnemonic::Mov => last.try_immediate(1).ok().map(|value| value & (u64::MAX >> (64 - 8 * register.size()))),
+        _ => None,
+    }
+}
+
+/// What `cmpxchg` compares so many bytes with.
+fn accumulator(size_bytes: usize) -> Register {
+    match size_bytes {
+        1 => Register::AL,
+        2 => Register::AX,
+        4 => Register::EAX,
+        _ => Register::RAX,
+    }
+}
+
 /// The register of an instruction that has one operand in memory and one in a register.
-fn register_of(instruction: &Instruction) -> Option<Register> {
+fn swapped_register(instruction: &Instruction) -> Option<Register> {
     let register = (0..2).find(|&operand| instruction.op_kind(operand) == OpKind::Register)?;
-    Some(instruction.op_register(register).full_register())
+    Some(instruction.op_register(register))
 }
 
 #[cfg(test)]
@@ -110,6 +169,26 @@ mod tests {
             assert_eq!(classify(bytes), kind, "{bytes:x?}");
         }
         assert_eq!(classify(&[]), Kind::Plain);
+    }
+
+    #[test]
+    fn what_an_exchange_does_is_told_by_a_register_that_was_set() {
+        for (code, kind) in [
+            (&[0x31, 0xc0, 0x87, 0x07][..], Kind::Clear), // xor %eax,%eax; xchg %eax,(%rdi)
+            (&[0xb9, 0, 0, 0, 0, 0x89, 0xd3, 0x86, 0x0f], Kind::Clear), // mov $0,%ecx; mov %edx,%ebx; xchg %cl,(%rdi)
+            (&[0xb8, 2, 0, 0, 0, 0x87, 0x07], Kind::Take), // mov $2,%eax; xchg %eax,(%rdi)
+            (&[0xb8, 0, 1, 0, 0, 0x86, 0x07], Kind::Clear), // mov $256,%eax; xchg %al,(%rdi)
+            (&[0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Take), // xor %eax,%eax; lock cmpxchg %ecx,(%rdi)
+            (&[0xb8, 1, 0, 0, 0, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Exchange), // mov $1,%eax; lock cmpxchg %ecx,(%rdi)
+            (&[0x31, 0xc9, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Exchange), // xor %ecx,%ecx; lock cmpxchg %ecx,(%rdi)
+            (&[0x87, 0x07], Kind::Exchange),              // set elsewhere
+            (&[0x31, 0xc0, 0xff, 0xc0, 0x87, 0x07], Kind::Exchange), // xor %eax,%eax; inc %eax; xchg %eax,(%rdi)
+            (&[0x31, 0xd8, 0x87, 0x07], Kind::Exchange),  // xor %ebx,%eax; xchg %eax,(%rdi)
+            (&[0x30, 0xc0, 0x87, 0x07], Kind::Exchange),  // xor %al,%al; xchg %eax,(%rdi)
+            (&[0x31, 0xc0, 0xf0, 0x0f, 0xba, 0x2f, 0x00], Kind::Exchange), // xor %eax,%eax; lock bts $0,(%rdi)
+        ] {
+            assert_eq!(exchange_at_end(code), kind, "{code:x?}");
+        }
     }
 
     #[test]
