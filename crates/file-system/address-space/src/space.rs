@@ -9,6 +9,7 @@ use posix_calls::{Place, Protection, SPACE_PAGES, Sharing};
 use radix::{LockedRange, RadixArray};
 use refcache::{Counted, RefCache};
 use sync::Wait;
+use sync::mutant::planted;
 
 use crate::content::Content;
 use crate::files::{FileId, Files};
@@ -199,7 +200,8 @@ impl<M: Mmu> AddressSpace<M> {
             }
             // Rights that seemed to be as wanted are not locked. Others may have changed them since, and then seen what was here
             // before: so this comes after them. From now on nobody sees that, nor yet what comes.
-            if !marks.has(Mark::Writable) && !marks.has(Mark::Mapped) {
+            let is_as_wanted = !marks.has(Mark::Writable) && !marks.has(Mark::Mapped);
+            if is_as_wanted && !planted("address-space: rights that were as wanted are not taken again") {
                 let rights = wanted.without(Mark::Mapped);
                 // Who has changed them has made slots for them.
                 if let Ok(marks) = self.marks.lock(guard, &range, rights, wait) {

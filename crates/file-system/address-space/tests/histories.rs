@@ -15,7 +15,10 @@ use address_space::{
 #[cfg(shuttle)]
 use history::repeat;
 use history::threads::lock;
-use history::{Event, Made, State, explore, is_linearisable, of_few_calls, overtake, play, rounds, told};
+use history::{
+    Event, Made, State, explore, is_linearisable, mattering, of_few_calls, overtake, overtake_each, pairs, play,
+    rounds, told,
+};
 use pages::PAGE_BYTES;
 use percpu::Core;
 use proptest::collection::vec;
@@ -39,6 +42,8 @@ enum Source {
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Map(usize, Source, Protection),
+    /// If nothing is mapped there.
+    MapNew(usize, Source),
     Unmap(usize),
     Protect(usize, Protection),
     /// Many pages by one call, as the next two.
@@ -64,9 +69,13 @@ enum Operation {
 #[derive(Clone, Debug)]
 enum Step {
     Map(usize, Source, Protection),
+    NotMapped(usize),
+    MapNew(usize, Source),
     Unmap(usize),
     Protect(usize, Protection, Result<(), ProtectError>),
     Load(usize, Result<u8, Fault>),
+    /// A store to a private page of a file copies the page first; the store itself is a step of its own.
+    Copy(usize),
     Store(usize, u8, Result<(), Fault>),
     Resize(usize),
     Write(usize, u8),
@@ -91,6 +100,12 @@ struct Page {
     can_store: bool,
     /// What it holds by itself.
     own: Option<u8>,
+}
+
+impl Page {
+    fn is_private(self) -> bool {
+        !matches!(self.source, Source::File { is_shared: true, .. })
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -147,6 +162,11 @@ impl State for Plain {
                 self.pages[page] = Some(Page { source, can_load, can_store, own: None });
                 true
             }
+            Step::MapNew(page, source) => {
+                let is_new = self.pages[page].is_none();
+                is_new && self.take(thread, &Step::Map(page, source, Protection::ReadWrite))
+            }
+            Step::NotMapped(page) => self.pages[page].is_some(),
             Step::Unmap(page) => {
                 self.pages[page] = None;
                 true
@@ -162,6 +182,12 @@ impl State for Plain {
                 outcome == Ok(())
             }
             Step::Load(page, outcome) => self.load_at(self.pages[page]) == outcome,
+            Step::Copy(number) => {
+                if let Some(page) = self.pages[number].filter(|page| page.can_store && page.is_private()) {
+                    self.pages[number] = Some(Page { own: self.load(page).ok(), ..page });
+                }
+                true
+            }
             Step::Store(number, byte, outcome) => {
                 let stored = self.store(self.pages[number], byte);
                 if let Ok(page) = stored {
@@ -268,27 +294,44 @@ fn each_page(is_done: bool, step: impl Fn(usize) -> Step) -> Vec<Step> {
     if is_done { (0..PAGES).map(step).collect() } else { vec![] }
 }
 
+/// Maps a page; returns which.
+fn map(
+    instance: &Instance<'_>,
+    space: &AddressSpace,
+    core: &Core<'_>,
+    (place, source, protection): (Place, Source, Protection),
+) -> Result<u64, MapError> {
+    let backing = match source {
+        Source::Anonymous => Backing::Anonymous,
+        Source::File { page, is_shared, may_write } => {
+            instance.files.change_references(FILE, 1);
+            let sharing = if is_shared { Sharing::Shared } else { Sharing::Private };
+            Backing::File { file: FILE, page: page as u64, sharing, may_write }
+        }
+    };
+    let mapped = instance.call(core, |memory| space.map(memory, place, 1, protection, backing));
+    if backing != Backing::Anonymous && !mapped.is_ok_and(|mapped| mapped.is_new) {
+        instance.files.change_references(FILE, -1);
+    }
+    mapped.map(|mapped| mapped.page)
+}
+
 fn act(instance: &Instance<'_>, space: &AddressSpace, core: &Core<'_>, operation: Operation) -> Vec<Step> {
     vec![match operation {
         Operation::Map(page, source, protection) => {
-            let backing = match source {
-                Source::Anonymous => Backing::Anonymous,
-                Source::File { page, is_shared, may_write } => {
-                    instance.files.change_references(FILE, 1);
-                    let sharing = if is_shared { Sharing::Shared } else { Sharing::Private };
-                    Backing::File { file: FILE, page: page as u64, sharing, may_write }
-                }
-            };
-            let place = Place::Fixed(page as u64);
-            let mapped = instance.call(core, |memory| space.map(memory, place, 1, protection, backing));
-            if backing != Backing::Anonymous && !mapped.is_ok_and(|mapped| mapped.is_new) {
-                instance.files.change_references(FILE, -1);
-            }
-            match mapped {
+            match map(instance, space, core, (Place::Fixed(page as u64), source, protection)) {
                 Err(MapError::OutOfMemory) => return vec![],
-                mapped => assert_eq!(mapped.unwrap().page, page as u64),
+                mapped => assert_eq!(mapped, Ok(page as u64)),
             }
             Step::Map(page, source, protection)
+        }
+        Operation::MapNew(page, source) => {
+            let place = Place::FixedNoReplace(page as u64);
+            match map(instance, space, core, (place, source, Protection::ReadWrite)) {
+                Err(MapError::OutOfMemory) => return vec![],
+                Err(MapError::Exists) => Step::NotMapped(page),
+                Ok(_) => Step::MapNew(page, source),
+            }
         }
         Operation::Unmap(page) => {
             let number = page as u64;
@@ -325,7 +368,8 @@ fn act(instance: &Instance<'_>, space: &AddressSpace, core: &Core<'_>, operation
             None => return vec![],
         },
         Operation::Store(page, byte) => match store_to(instance, space, core, (page, byte)) {
-            Some(outcome) => Step::Store(page, byte, outcome),
+            Some(Ok(())) => return vec![Step::Copy(page), Step::Store(page, byte, Ok(()))],
+            Some(fault) => Step::Store(page, byte, fault),
             None => return vec![],
         },
         Operation::Discard(page) => {
@@ -380,6 +424,7 @@ fn any_operation() -> impl Strategy<Value = Attempt> {
     });
     let operation = prop_oneof![
         4 => map,
+        1 => page().prop_map(|page| Operation::MapNew(page, Source::Anonymous)),
         2 => page().prop_map(Operation::Unmap),
         3 => (page(), protection()).prop_map(|(page, protection)| Operation::Protect(page, protection)),
         6 => page().prop_map(Operation::Load),
@@ -419,6 +464,34 @@ fn any_operation_on_many(may_unmap: bool) -> impl Strategy<Value = Attempt> {
 
 type Plan = Vec<Vec<Attempt>>;
 
+const SHARED: Source = Source::File { page: 0, is_shared: true, may_write: true };
+const PRIVATE: Source = Source::File { page: 0, is_shared: false, may_write: true };
+
+/// Every call on one page, with memory for all that it needs.
+fn every_operation() -> Vec<Attempt> {
+    let of = |page: usize| {
+        let maps =
+            [Source::Anonymous, SHARED, PRIVATE].map(|source| Operation::Map(page, source, Protection::ReadWrite));
+        let rights = [Protection::None, Protection::Read, Protection::ReadWrite];
+        let others = [
+            Operation::Map(page, SHARED, Protection::Read),
+            Operation::MapNew(page, Source::Anonymous),
+            Operation::MapNew(page, SHARED),
+            Operation::Unmap(page),
+            Operation::Load(page),
+            Operation::Store(page, 7 + page as u8),
+            Operation::Discard(page),
+            Operation::Relocate(page, 1 - page),
+            Operation::Fork(page, 5),
+        ];
+        maps.into_iter().chain(rights.map(|rights| Operation::Protect(page, rights))).chain(others)
+    };
+    let sizes = (0..=FILE_PAGES).map(Operation::Resize);
+    let writes = (0..FILE_PAGES).map(|page| Operation::Write(page, 100));
+    let all = (0..PAGES).flat_map(of).chain(sizes).chain(writes).chain([Operation::Maintain, Operation::Leave]);
+    all.map(|operation| (operation, None)).collect()
+}
+
 fn plans_on_many(number: u64) -> impl Strategy<Value = Plan> {
     let threads = 2 + number as usize % 2;
     vec(vec(any_operation_on_many(number.is_multiple_of(2)), 14 / threads), threads)
@@ -429,12 +502,25 @@ fn plans(number: u64) -> impl Strategy<Value = Plan> {
     vec(vec(any_operation(), 18 / threads), threads)
 }
 
+const fn mapped(source: Source) -> Operation {
+    Operation::Map(0, source, Protection::ReadWrite)
+}
+
+/// What there may be in the beginning: memory with a byte and without, a file's page, and a copy of one.
+const BEGINNINGS: [&[Operation]; 5] = [
+    &[mapped(Source::Anonymous)],
+    &[mapped(Source::Anonymous), Operation::Store(0, 9)],
+    &[mapped(SHARED)],
+    &[mapped(PRIVATE)],
+    &[mapped(PRIVATE), Operation::Store(0, 9)],
+];
+
 fn check(number: u64, plan: &Plan) {
-    check_after(Operation::Map(0, Source::Anonymous, Protection::ReadWrite), number, plan);
+    check_after(BEGINNINGS[number as usize % 2], number, plan);
 }
 
 fn check_on_many(number: u64, plan: &Plan) {
-    check_after(Operation::MapMany(Protection::ReadWrite), number, plan);
+    check_after(&[Operation::MapMany(Protection::ReadWrite)], number, plan);
 }
 
 /// Lets each thread make the calls of its part of a plan.
@@ -449,6 +535,8 @@ fn play_on(instance: &Instance<'_>, space: &AddressSpace, plan: &Plan) -> Vec<Ve
             core.fail_allocations_after(*memory);
             let steps = act(instance, space, core, *operation);
             core.fail_allocations_after(None);
+            let has_steps = !steps.is_empty() || matches!(operation, Operation::Maintain | Operation::Leave);
+            assert!(has_steps || memory.is_some(), "{operation:?} had no memory, and there is enough");
             if matches!(operation, Operation::Maintain) {
                 instance.maintain(core);
                 instance.arena.for_each_idle_core(|idle| instance.maintain(idle));
@@ -458,16 +546,28 @@ fn play_on(instance: &Instance<'_>, space: &AddressSpace, plan: &Plan) -> Vec<Ve
     })
 }
 
-fn check_after(mapped: Operation, number: u64, plan: &Plan) {
+fn check_after(beginning: &[Operation], number: u64, plan: &Plan) {
+    check_of(beginning, 0, number, plan);
+}
+
+/// Tables of all cores lead to what page 0 was in the beginning.
+fn check_where_each_has_looked(beginning: &[Operation], number: u64, plan: &Plan) {
+    check_of(beginning, CORES, number, plan);
+}
+
+/// So many cores have looked at page 0 in the beginning.
+fn check_of(beginning: &[Operation], have_looked: usize, number: u64, plan: &Plan) {
     with_instance(CORES, 40, |instance, space| {
         *lock(&instance.files.0) = vec![TestFile::default()];
-        let prelude = [Operation::Resize(1), mapped];
         let mut first = Vec::new();
         {
             let core = instance.arena.claim(CORES - 1, owner()).unwrap();
-            for operation in prelude {
-                first.extend(act(instance, space, &core, operation));
+            for operation in [Operation::Resize(1)].iter().chain(beginning) {
+                first.extend(act(instance, space, &core, *operation));
             }
+        }
+        for core in 0..have_looked {
+            first.extend(act(instance, space, &instance.arena.claim(core, owner()).unwrap(), Operation::Load(0)));
         }
         let made = play_on(instance, space, plan);
         let event = |made: &Made<Attempt, Vec<Step>>| Event {
@@ -477,8 +577,14 @@ fn check_after(mapped: Operation, number: u64, plan: &Plan) {
         };
         let mut events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(event).collect()).collect();
         events.push(vec![Event { steps: first, began: 0, ended: 1 }]);
+        // Each core looks, by tables of its own; then one tries what may be stored to.
+        let look = |core: usize| {
+            let core = instance.arena.claim(core, owner()).unwrap();
+            (0..PAGES).flat_map(|page| act(instance, space, &core, Operation::Load(page))).collect::<Vec<_>>()
+        };
+        let mut looks: Vec<_> = (0..CORES).flat_map(look).collect();
         let core = instance.arena.claim(CORES - 1, owner()).unwrap();
-        let looks: Vec<_> = (0..PAGES).flat_map(|page| act(instance, space, &core, Operation::Load(page))).collect();
+        looks.extend((0..PAGES).flat_map(|page| act(instance, space, &core, Operation::Store(page, 99))));
         let told = format!("{}{looks:?}", told(&made));
         events.push(vec![Event { steps: looks, began: u64::MAX - 1, ended: u64::MAX }]);
         assert!(is_linearisable(&events, &Plain::default()), "no order explains round {number}:\n{told}");
@@ -505,8 +611,33 @@ fn calls_on_several_pages_have_an_order() {
 }
 
 #[test]
+fn every_two_calls_have_an_order() {
+    for beginning in BEGINNINGS {
+        let plans = mattering(pairs(&every_operation()).collect::<Vec<_>>(), |_| true);
+        overtake_each(plans, move |number, plan| check_after(beginning, number, plan));
+    }
+}
+
+/// Each thread looks before the calls, and after its own: what that has returned for, the other may still undo.
+#[test]
+fn every_two_calls_have_an_order_for_who_looks_before_and_after() {
+    let looking =
+        |plan: Plan| plan.into_iter().map(|calls| [calls, vec![(Operation::Load(0), None)]].concat()).collect();
+    for beginning in BEGINNINGS {
+        let plans = mattering(pairs(&every_operation()).map(looking).collect::<Vec<_>>(), |_| true);
+        overtake_each(plans, move |number, plan| check_where_each_has_looked(beginning, number, plan));
+    }
+}
+
+#[test]
 fn calls_that_are_overtaken_have_an_order() {
-    overtake(history::plans(20).longer(2), |_| of_few_calls(any_operation()), check);
+    let plans = |number: u64| match number % 2 {
+        0 => of_few_calls(any_operation()).boxed(),
+        _ => of_few_calls(proptest::sample::select(every_operation())).boxed(),
+    };
+    overtake(history::plans(20).longer(20), plans, |number, plan| {
+        check_after(BEGINNINGS[number as usize / 2 % BEGINNINGS.len()], number, plan);
+    });
 }
 
 #[test]
@@ -570,6 +701,10 @@ fn planted_faults_are_found() {
     ] {
         sync::mutant::must_be_caught(fault, || explore(0..20_000, plans, check));
     }
+    sync::mutant::must_be_caught(
+        "address-space: rights that were as wanted are not taken again",
+        every_two_calls_have_an_order_for_who_looks_before_and_after,
+    );
     let fault = "address-space: marks are asked in the middle of a change";
     sync::mutant::must_be_caught(fault, || repeat(20_000, two_protect_the_same(), check_on_many));
     sync::mutant::must_be_caught(fault, || explore(0..20_000, plans_on_many, check_on_many));

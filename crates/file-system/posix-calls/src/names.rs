@@ -268,11 +268,13 @@ pub fn link<'v, V: ObjectOperations>(
         let mut from = Walk::new(objects);
         from.go_to_last(old_start, old)?;
         let mut last = from.last;
-        let key = loop {
+        let old = loop {
             let Last::Name(name) = last else { break None };
             let key = key_in(objects, from.directory, name)?;
             if follow == Follow::Nothing && !from.has_slash {
-                break Some(key);
+                // Only whether the old name exists: its object is not read unless it is needed.
+                let present = objects.present(from.directory, &key)?.ok_or(Errno::ENOENT)?;
+                break Some((key, Old::Present(present)));
             }
             // What it leads to decides how the path goes on.
             let found = objects.look_up(from.directory, &key)?.ok_or(Errno::ENOENT)?;
@@ -281,27 +283,39 @@ pub fn link<'v, V: ObjectOperations>(
                     from.follow_last(objects.node(&found))?;
                     last = from.followed_last();
                 }
-                Kind::Directory => break Some(key),
-                _ if from.has_slash => return Err(Errno::ENOTDIR),
-                _ => break Some(key),
+                kind if from.has_slash && kind != Kind::Directory => return Err(Errno::ENOTDIR),
+                _ => break Some((key, Old::Found(found))),
             }
         };
-        let Some(key) = key else {
+        let Some((key, old)) = old else {
             // A directory: there is nothing that could go meanwhile.
             return Err(refuse_directory(objects, new));
         };
-        // Only whether the old name exists: its object is not read unless it is needed.
-        let present = objects.present(from.directory, &key)?.ok_or(Errno::ENOENT)?;
         let linked = link_present(objects, (&from, &key), new, follow);
         match linked {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(refusal)) => start_again(refusal)?,
-            Err(errno) if objects.still_present(&present)? || planted("scalefs: link forgets its old name") => {
-                return Err(errno);
+            Err(errno) => {
+                let is_as_before = match old {
+                    Old::Present(present) => {
+                        objects.still_present(&present)? || planted("scalefs: link forgets its old name")
+                    }
+                    Old::Found(found) => {
+                        objects.still_same(&found)? || planted("scalefs: link forgets what its old name led to")
+                    }
+                };
+                if is_as_before {
+                    return Err(errno);
+                }
             }
-            Err(_) => {}
         }
     }
+}
+
+/// What was seen of the old name of a link: where the path goes on by what is there, that.
+enum Old<Present, Found> {
+    Present(Present),
+    Found(Found),
 }
 
 /// Makes another name of what an old one leads to, which was seen to exist.

@@ -27,7 +27,7 @@ use crate::host::{Host, Owning};
 use crate::inode::{Inode, Named, stamp_of};
 use crate::inode_ref::InodeRef;
 use crate::instance::Stamp;
-use crate::moves::{Marks, MovedTogether};
+use crate::moves::MovedTogether;
 use crate::node::{Node, OpenNode};
 
 type Change<'p, 'v> = NameChange<'p, Node<'v>, hashdir::Key<'p>>;
@@ -140,12 +140,21 @@ impl<'c, H: Host> Direct<'c, H> {
         for (index, place) in room.iter_mut().enumerate() {
             place.beside = Beside::of(index, changes)?;
         }
-        let mut marks = Marks::First;
+        let mut is_first = true;
         for index in 0..room.len() {
-            if let Some((node, parent)) = room[index].beside.moves {
-                room[index].beside.mark = Some(self.begin_move(node, parent, &self.guard, marks, &*room)?);
-                marks = Marks::Second;
-            }
+            let Some((node, parent)) = room[index].beside.moves else { continue };
+            let mark = match is_first {
+                true => self.begin_move(node, parent, &self.guard, &*room)?,
+                false => match self.begin_another_move(node, parent, &self.guard, &*room) {
+                    Ok(mark) => mark,
+                    Err(refusal) => {
+                        room.iter_mut().for_each(|place| place.beside.mark = None);
+                        return Err(self.start_again(refusal));
+                    }
+                },
+            };
+            room[index].beside.mark = Some(mark);
+            is_first = false;
         }
         room.sort_unstable_by_key(|place| place.beside.goes);
         for place in room.iter_mut().filter(|place| place.beside.goes != 0) {

@@ -24,7 +24,7 @@ use crate::host::Host;
 use crate::inode::Named;
 use crate::inode_ref::InodeRef;
 use crate::instance::Stamp;
-use crate::moves::{Alone, Marks};
+use crate::moves::Alone;
 use crate::node::{Node, OpenNode};
 
 /// So often a commit looks whether another core is still about to remove a directory, before it takes it for removed.
@@ -342,7 +342,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         self.working_on(if replaced.is_some() { &nodes } else { &nodes[..3] });
         let outcome = {
             let _mark = match is_move {
-                true => Some(self.begin_move(expected, target_directory, &self.guard, Marks::First, &Alone)?),
+                true => Some(self.begin_move(expected, target_directory, &self.guard, &Alone)?),
                 false => None,
             };
             let closed = match replaced {
@@ -428,16 +428,21 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         let core = self.core();
         let moves = |node: InodeRef| node.kind() == Kind::Directory && first_directory != second_directory;
         self.working_on(&[first_directory, second_directory, first, second]);
-        let _first_mark = match moves(first) {
-            true => Some(self.begin_move(first, second_directory, &self.guard, Marks::First, &Alone)?),
-            false => None,
-        };
-        let _second_mark = match moves(second) {
-            true => {
-                let marks = if moves(first) { Marks::Second } else { Marks::First };
-                Some(self.begin_move(second, first_directory, &self.guard, marks, &Alone)?)
+        let begin = |moved, target| self.begin_move(moved, target, &self.guard, &Alone);
+        let (_first_mark, _second_mark) = match (moves(first), moves(second)) {
+            (true, true) => {
+                let first_mark = begin(first, second_directory)?;
+                match self.begin_another_move(second, first_directory, &self.guard, &Alone) {
+                    Ok(mark) => (Some(first_mark), Some(mark)),
+                    Err(refusal) => {
+                        drop(first_mark);
+                        return Err(self.start_again(refusal));
+                    }
+                }
             }
-            false => None,
+            (true, false) => (Some(begin(first, second_directory)?), None),
+            (false, true) => (None, Some(begin(second, first_directory)?)),
+            (false, false) => (None, None),
         };
         let pair = lock_two(
             &self.guard,

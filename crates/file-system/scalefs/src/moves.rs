@@ -12,6 +12,7 @@ use epoch::Guard;
 use percpu::{Core, CoreIndex, CoreLockGuard, LockRank};
 use sync::WaitReason;
 use sync::atomic::{Ordering, fence};
+use sync::mutant::planted;
 
 use crate::direct::{Direct, OperationError};
 use crate::host::Host;
@@ -32,9 +33,17 @@ enum Ancestors {
 
 /// Whether a mark that a directory moves is the call's only one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Marks {
+enum Marks {
     First,
-    Second,
+    Another,
+}
+
+/// Why a directory is not marked.
+pub(crate) enum NotMarked {
+    /// Its place is another one, or it is above its target.
+    Changed,
+    /// This core is moving this directory.
+    Moving(InodeRef, CoreIndex),
 }
 
 /// Directories that one operation lets have other parents.
@@ -74,10 +83,10 @@ impl<'c, H: Host> Direct<'c, H> {
             let place = &current.directory().place;
             // The mark before the parent: who marks later sees our own mark on its way up.
             let holder = place.moving.holder().filter(|holder| *holder != self.core().index());
-            if let Some(holder) = holder.filter(|_| !sync::mutant::planted("scalefs: moves do not see each other")) {
+            if let Some(holder) = holder.filter(|_| !planted("scalefs: moves do not see each other")) {
                 return Ancestors::Moving(current, holder);
             }
-            if !sync::mutant::planted("scalefs: a mark that is gone does not bring the parent") {
+            if !planted("scalefs: a mark that is gone does not bring the parent") {
                 // Pairs with the release of a mark that was taken back: the parent is then seen as that move left it.
                 fence(Ordering::Acquire);
             }
@@ -96,48 +105,83 @@ impl<'c, H: Host> Direct<'c, H> {
     /// Marks a directory as moving to another parent and makes sure that it is not above that parent. Who finds the mark
     /// of a core with a lower number takes its own back before it waits, so that no two wait for each other.
     ///
-    /// With another mark held (`Marks::Second`) nobody is waited for: the call drops both and starts again.
+    /// # Errors
+    /// `Changed`: its place may be another one, or it is above its target; the call starts again.
     pub(crate) fn begin_move<'d>(
+        &self,
+        moved: InodeRef,
+        target: InodeRef,
+        guard: &'d Guard<'d>,
+        together: &(impl MovedTogether + ?Sized),
+    ) -> Result<CoreLockGuard<'d>, OperationError> {
+        loop {
+            match self.mark_as_moving(moved, target, guard, Marks::First, together) {
+                Ok(mark) => return Ok(mark),
+                Err(NotMarked::Moving(other, holder)) if other != moved => self.wait_for_move(other, holder),
+                Err(refusal) => return Err(self.start_again(refusal)),
+            }
+        }
+    }
+
+    /// As [`Direct::begin_move`], of a call that holds other marks: nobody is waited for.
+    ///
+    /// # Errors
+    /// [`NotMarked`], for [`Direct::start_again`] once the call has let its marks go.
+    pub(crate) fn begin_another_move<'d>(
+        &self,
+        moved: InodeRef,
+        target: InodeRef,
+        guard: &'d Guard<'d>,
+        together: &(impl MovedTogether + ?Sized),
+    ) -> Result<CoreLockGuard<'d>, NotMarked> {
+        self.mark_as_moving(moved, target, guard, Marks::Another, together)
+    }
+
+    /// Waits for whose mark kept a call from marking a directory: it starts again, and holds no mark.
+    pub(crate) fn start_again(&self, refusal: NotMarked) -> OperationError {
+        if let NotMarked::Moving(other, holder) = refusal {
+            self.wait_for_move(other, holder);
+        }
+        OperationError::Changed
+    }
+
+    fn mark_as_moving<'d>(
         &self,
         moved: InodeRef,
         target: InodeRef,
         guard: &'d Guard<'d>,
         marks: Marks,
         together: &(impl MovedTogether + ?Sized),
-    ) -> Result<CoreLockGuard<'d>, OperationError> {
+    ) -> Result<CoreLockGuard<'d>, NotMarked> {
         let core: &'d Core<'d> = guard.core();
+        let place = &moved.directory().place;
+        let Some(mark) = place.moving.try_lock(core, RANK_MOVE) else {
+            // Whose it was may have let it go by now.
+            return Err(place.moving.holder().map_or(NotMarked::Changed, |holder| NotMarked::Moving(moved, holder)));
+        };
+        // Orders our mark before the looks at others' marks, for each two moves.
+        fence(Ordering::SeqCst);
         loop {
-            let place = &moved.directory().place;
-            let Some(mark) = place.moving.try_lock(core, RANK_MOVE) else {
-                if marks == Marks::First {
-                    self.wait_while_moving(moved);
+            match self.climb(moved, target, together) {
+                Ancestors::Free => return Ok(mark),
+                Ancestors::Loop => return Err(NotMarked::Changed),
+                Ancestors::Moving(other, holder) if marks == Marks::First && holder > core.index() => {
+                    self.wait_for_move(other, holder);
                 }
-                return Err(OperationError::Changed);
-            };
-            // Orders our mark before the looks at others' marks, for each two moves.
-            fence(Ordering::SeqCst);
-            loop {
-                match self.climb(moved, target, together) {
-                    Ancestors::Free => return Ok(mark),
-                    Ancestors::Loop => return Err(OperationError::Changed),
-                    Ancestors::Moving(..) if marks == Marks::Second => return Err(OperationError::Changed),
-                    Ancestors::Moving(node, holder) if holder < core.index() => {
-                        drop(mark);
-                        self.wait_while_moving(node);
-                        break;
-                    }
-                    Ancestors::Moving(node, _) => self.wait_while_moving(node),
-                }
+                Ancestors::Moving(other, holder) => return Err(NotMarked::Moving(other, holder)),
             }
         }
     }
 
-    fn wait_while_moving(&self, directory: InodeRef) {
+    /// Waits until another core has ended its move of a directory, which may be the next one's by then: with a mark of its own, a
+    /// call waits only for cores with higher numbers.
+    fn wait_for_move(&self, directory: InodeRef, holder: CoreIndex) {
         let mut round = 0;
-        while let Some(holder) = directory.directory().place.moving.holder() {
-            if holder == self.core().index() {
-                return;
-            }
+        let is_held = |now: CoreIndex| {
+            now == holder
+                || (planted("scalefs: who waits for a move waits for the next one") && now != self.core().index())
+        };
+        while directory.directory().place.moving.holder().is_some_and(is_held) {
             sync::Wait::wait(self.host, WaitReason::Lock { holder: holder.get() as u16 }, round);
             round = round.saturating_add(1);
         }

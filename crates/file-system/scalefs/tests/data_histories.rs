@@ -18,369 +18,27 @@
 #![cfg(not(loom))]
 
 mod data_calls;
+mod data_steps;
 mod instance;
 mod set_ids;
 
-use std::collections::{BTreeMap, VecDeque};
-
 use data_calls::{
-    Answer, Call, NAMES, Outcome, UNITS_PER_PAGE, any_call, any_call_on_pipes, call_near_the_end, call_of,
-    call_on_numbers, make,
+    Answer, Call, NAMES, Outcome, any_call, any_call_on_pipes, call_of, calls_near_the_end, calls_on_numbers,
+    calls_on_pipes, make,
 };
+use data_steps::{Beginning, Object, Reference, prepare, steps};
 use history::threads::{self, Barrier, Clock};
 use history::{
-    Event, State, explore, is_linearisable, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, play, rounds,
+    Event, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, of_few_kinds,
+    overtake, overtake_and_repeat, overtake_each, pairs, play, rounds,
 };
 use instance::with_instance_for;
+use plain::{Plain, Process};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use scalefs::data::{self, DescriptorOptions, Whence};
-use scalefs::{DataOperations, Errno, OpenFlags};
+use scalefs::data::{self, Whence};
+use scalefs::{Credentials, Errno, OpenFlags};
 use sync::Spin;
-
-/// The end of a pipe, or a file, of which descriptors can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Object {
-    File(usize),
-    PipeRead,
-    PipeWrite,
-}
-
-/// What is open: its object, and which of its descriptions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Opened {
-    object: Object,
-    description: usize,
-    append: bool,
-}
-
-/// A file's units, the names, one pipe, descriptors; and what each thread's call has found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Reference {
-    files: Vec<Vec<u8>>,
-    names: [Option<usize>; NAMES.len()],
-    pipe: VecDeque<u8>,
-    /// Descriptors to read from the pipe, and to write to it.
-    pipe_ends: [usize; 2],
-    /// Offsets in units, by description.
-    offsets: Vec<i64>,
-    table: BTreeMap<u32, Opened>,
-    found: [Option<Opened>; 4],
-    /// Whether the thread's find is a file that it made.
-    is_new: [bool; 4],
-}
-
-/// A step of a call, with what it returned.
-#[derive(Clone, Debug)]
-enum Step {
-    /// What becomes of a name for `open`: the thread has found a file.
-    FindName(usize, OpenFlags, bool),
-    NameFails(usize, OpenFlags, Errno),
-    /// Cuts what was found, unless it was made.
-    CutFound,
-    Unlink(usize, Outcome),
-    IsUsed(u32),
-    /// The thread's find gets the number.
-    Take(u32),
-    Find(u32),
-    /// There is no descriptor, or one to this end of the pipe.
-    FindFails(u32, Option<Object>),
-    /// One descriptor more for what was found.
-    CountEnd,
-    /// What the number led to is found.
-    Remove(u32),
-    Replace(u32),
-    ReleaseEnd,
-    Read(usize, Outcome),
-    Write(usize, u8, Outcome),
-    /// Within a page: from a unit on, the units that were asked for, and those that came.
-    ReadAt(usize, usize, Outcome),
-    WriteAt(usize, usize, u8, Outcome),
-    Seek(i64, Whence, Outcome),
-    Resize(usize, Outcome),
-    Size(Outcome),
-}
-
-fn whole(step: Step) -> Vec<Step> {
-    vec![step]
-}
-
-/// Parts of a range of units that lie in one page each: start and length.
-fn parts(start: usize, length: usize) -> Vec<(usize, usize)> {
-    let mut parts = Vec::new();
-    let mut at = start;
-    while at < start + length {
-        let end = (at / UNITS_PER_PAGE + 1) * UNITS_PER_PAGE;
-        parts.push((at, end.min(start + length) - at));
-        at = end;
-    }
-    parts
-}
-
-fn taking(number: &Outcome, before: Vec<Step>) -> Vec<Step> {
-    let Ok(Answer::Number(number)) = number else { panic!("numbers do not run out: {number:?}") };
-    let number = *number as u32;
-    before.into_iter().chain((0..number).map(Step::IsUsed)).chain([Step::Take(number)]).collect()
-}
-
-/// The steps of a call that returned this.
-fn steps(call: &Call, outcome: &Outcome) -> Vec<Step> {
-    let fails = |fd: u32| whole(Step::FindFails(fd, None));
-    let found = |fd: u32, step: Step| match (outcome, &step) {
-        (Err(Errno::EBADF), Step::Read(..)) => whole(Step::FindFails(fd, Some(Object::PipeWrite))),
-        (Err(Errno::EBADF), Step::Write(..)) => whole(Step::FindFails(fd, Some(Object::PipeRead))),
-        (Err(Errno::EBADF), _) => fails(fd),
-        _ => vec![Step::Find(fd), step],
-    };
-    match call {
-        Call::Open(name, flags, append) => match outcome {
-            Err(errno) => whole(Step::NameFails(*name, *flags, *errno)),
-            Ok(_) => {
-                let cut = flags.contains(OpenFlags::TRUNCATE).then_some(Step::CutFound);
-                let find = Step::FindName(*name, *flags, *append);
-                taking(outcome, [find].into_iter().chain(cut).collect())
-            }
-        },
-        Call::Unlink(name) => whole(Step::Unlink(*name, outcome.clone())),
-        Call::Close(fd) => match outcome {
-            Ok(_) => vec![Step::Remove(*fd), Step::ReleaseEnd],
-            Err(_) => fails(*fd),
-        },
-        Call::SetOnExec(fd) => match outcome {
-            Ok(_) => whole(Step::Find(*fd)),
-            Err(_) => fails(*fd),
-        },
-        Call::Duplicate(fd) => match outcome {
-            Ok(_) => taking(outcome, vec![Step::Find(*fd), Step::CountEnd]),
-            Err(_) => fails(*fd),
-        },
-        Call::DuplicateTo(fd, target) => match outcome {
-            Ok(_) if fd == target => whole(Step::Find(*fd)),
-            Ok(_) => vec![Step::Find(*fd), Step::CountEnd, Step::Replace(*target), Step::ReleaseEnd],
-            Err(_) => fails(*fd),
-        },
-        Call::Read(fd, length) => found(*fd, Step::Read(*length, outcome.clone())),
-        Call::Write(fd, length, fill) => found(*fd, Step::Write(*length, *fill, outcome.clone())),
-        Call::ReadAt(fd, start, length) => {
-            let Ok(Answer::Units(units)) = outcome else {
-                return found(*fd, Step::ReadAt(*start, *length, outcome.clone()));
-            };
-            let (mut steps, mut units) = (vec![Step::Find(*fd)], &units[..]);
-            for (start, length) in parts(*start, *length) {
-                let (now, later) = units.split_at(units.len().min(length));
-                steps.push(Step::ReadAt(start, length, Ok(Answer::Units(now.to_vec()))));
-                if now.len() < length {
-                    break;
-                }
-                units = later;
-            }
-            steps
-        }
-        Call::WriteAt(fd, start, length, fill) => match outcome {
-            Ok(Answer::Number(written)) if *written == *length as u64 => {
-                let write = |(start, length)| Step::WriteAt(start, length, *fill, Ok(Answer::Number(length as u64)));
-                [Step::Find(*fd)].into_iter().chain(parts(*start, *length).into_iter().map(write)).collect()
-            }
-            _ => found(*fd, Step::WriteAt(*start, *length, *fill, outcome.clone())),
-        },
-        Call::Seek(fd, offset, whence) => found(*fd, Step::Seek(*offset, *whence, outcome.clone())),
-        Call::Resize(fd, size) => found(*fd, Step::Resize(*size, outcome.clone())),
-        Call::Size(fd) => found(*fd, Step::Size(outcome.clone())),
-    }
-}
-
-/// A file's units from one on, at most so many.
-fn range(file: &[u8], start: usize, length: usize) -> Vec<u8> {
-    file[start.min(file.len())..(start + length).min(file.len())].to_vec()
-}
-
-fn fill(file: &mut Vec<u8>, start: usize, length: usize, value: u8) {
-    file.resize(file.len().max(start + length), 0);
-    file[start..start + length].fill(value);
-}
-
-impl Reference {
-    fn release(&mut self, opened: Option<Opened>) {
-        match opened.map(|opened| opened.object) {
-            Some(Object::PipeRead) => self.pipe_ends[0] -= 1,
-            Some(Object::PipeWrite) => self.pipe_ends[1] -= 1,
-            _ => {}
-        }
-    }
-
-    fn count(&mut self, opened: Opened) {
-        match opened.object {
-            Object::PipeRead => self.pipe_ends[0] += 1,
-            Object::PipeWrite => self.pipe_ends[1] += 1,
-            Object::File(_) => {}
-        }
-    }
-
-    fn open(&mut self, object: Object, append: bool) -> Opened {
-        self.offsets.push(0);
-        Opened { object, description: self.offsets.len() - 1, append }
-    }
-
-    fn find_name(&mut self, name: usize, flags: OpenFlags) -> Result<usize, Errno> {
-        match self.names[name] {
-            Some(_) if flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE) => Err(Errno::EEXIST),
-            Some(file) => Ok(file),
-            None if flags.contains(OpenFlags::CREATE) => {
-                self.files.push(Vec::new());
-                self.names[name] = Some(self.files.len() - 1);
-                Ok(self.files.len() - 1)
-            }
-            None => Err(Errno::ENOENT),
-        }
-    }
-
-    fn read(&mut self, opened: Opened, length: usize) -> Outcome {
-        match opened.object {
-            Object::File(file) => {
-                let offset = &mut self.offsets[opened.description];
-                let units = range(&self.files[file], *offset as usize, length);
-                *offset += units.len() as i64;
-                Ok(Answer::Units(units))
-            }
-            Object::PipeRead if self.pipe.is_empty() && self.pipe_ends[1] > 0 => Err(Errno::EAGAIN),
-            Object::PipeRead => Ok(Answer::Units(self.pipe.drain(..length.min(self.pipe.len())).collect())),
-            Object::PipeWrite => Err(Errno::EBADF),
-        }
-    }
-
-    fn write(&mut self, opened: Opened, length: usize, value: u8) -> Outcome {
-        match opened.object {
-            Object::File(file) => {
-                let (file, offset) = (&mut self.files[file], &mut self.offsets[opened.description]);
-                let at = if opened.append { file.len() } else { *offset as usize };
-                fill(file, at, length, value);
-                *offset = (at + length) as i64;
-            }
-            Object::PipeWrite if self.pipe_ends[0] == 0 => return Err(Errno::EPIPE),
-            Object::PipeWrite => self.pipe.extend(std::iter::repeat_n(value, length)),
-            Object::PipeRead => return Err(Errno::EBADF),
-        }
-        Ok(Answer::Number(length as u64))
-    }
-
-    fn seek(&mut self, opened: Opened, offset: i64, whence: Whence) -> Outcome {
-        let Object::File(file) = opened.object else { return Err(Errno::ESPIPE) };
-        let base = match whence {
-            Whence::Start => 0,
-            Whence::Current => self.offsets[opened.description],
-            Whence::End => self.files[file].len() as i64,
-        };
-        let target = u64::try_from(base + offset).map_err(|_| Errno::EINVAL)?;
-        self.offsets[opened.description] = target as i64;
-        Ok(Answer::Number(target))
-    }
-
-    fn file(&mut self, opened: Opened, otherwise: Errno) -> Result<&mut Vec<u8>, Errno> {
-        match opened.object {
-            Object::File(file) => Ok(&mut self.files[file]),
-            _ => Err(otherwise),
-        }
-    }
-}
-
-impl State for Reference {
-    type Step = Step;
-
-    fn take(&mut self, thread: usize, step: &Step) -> bool {
-        let found = self.found[thread];
-        let opened = || found.expect("a step before has found it");
-        match step {
-            Step::FindName(name, flags, append) => {
-                self.is_new[thread] = self.names[*name].is_none();
-                let Ok(file) = self.find_name(*name, *flags) else { return false };
-                self.found[thread] = Some(self.open(Object::File(file), *append));
-                true
-            }
-            Step::NameFails(name, flags, errno) => self.find_name(*name, *flags) == Err(*errno),
-            Step::CutFound => {
-                if let (Object::File(file), false) = (opened().object, self.is_new[thread]) {
-                    self.files[file].clear();
-                }
-                true
-            }
-            Step::Unlink(name, outcome) => {
-                let expected = if self.names[*name].take().is_some() { Ok(Answer::Done) } else { Err(Errno::ENOENT) };
-                *outcome == expected
-            }
-            Step::IsUsed(number) => self.table.contains_key(number),
-            Step::Take(number) => self.table.insert(*number, opened()).is_none(),
-            Step::Find(fd) => {
-                self.found[thread] = self.table.get(fd).copied();
-                self.found[thread].is_some()
-            }
-            Step::FindFails(fd, wrong_end) => self.table.get(fd).is_none_or(|opened| Some(opened.object) == *wrong_end),
-            Step::CountEnd => {
-                self.count(opened());
-                true
-            }
-            Step::Remove(fd) => {
-                self.found[thread] = self.table.remove(fd);
-                self.found[thread].is_some()
-            }
-            Step::Replace(target) => {
-                self.found[thread] = self.table.insert(*target, opened());
-                true
-            }
-            Step::ReleaseEnd => {
-                self.release(found);
-                true
-            }
-            Step::Read(length, outcome) => self.read(opened(), *length) == *outcome,
-            Step::Write(length, value, outcome) => self.write(opened(), *length, *value) == *outcome,
-            Step::ReadAt(start, length, outcome) => {
-                let units = self.file(opened(), Errno::ESPIPE).map(|file| range(file, *start, *length));
-                units.map(Answer::Units) == *outcome
-            }
-            Step::WriteAt(start, length, value, outcome) => {
-                let append = opened().append;
-                let written = self.file(opened(), Errno::ESPIPE).map(|file| {
-                    let start = if append { file.len() } else { *start };
-                    fill(file, start, *length, *value);
-                    Answer::Number(*length as u64)
-                });
-                written == *outcome
-            }
-            Step::Seek(offset, whence, outcome) => self.seek(opened(), *offset, *whence) == *outcome,
-            Step::Resize(size, outcome) => {
-                let resized = self.file(opened(), Errno::EINVAL).map(|file| file.resize(*size, 0));
-                resized.map(|()| Answer::Done) == *outcome
-            }
-            Step::Size(outcome) => {
-                let size = self.file(opened(), Errno::EINVAL).map_or(0, |file| file.len());
-                Ok(Answer::Number(size as u64)) == *outcome
-            }
-        }
-    }
-}
-
-/// One file of six units, open twice, and a pipe with so many.
-fn prepare<D: DataOperations>(verbs: &D, append: bool, piped: usize) -> Reference {
-    let mut reference = Reference::default();
-    for number in [0, 1] {
-        assert_eq!(make(verbs, &Call::Open(0, OpenFlags::CREATE, append)), Ok(Answer::Number(number)));
-        let file = reference.find_name(0, OpenFlags::CREATE).unwrap();
-        let opened = reference.open(Object::File(file), append);
-        reference.table.insert(number as u32, opened);
-    }
-    for _ in 0..6 {
-        assert_eq!(make(verbs, &Call::Write(0, 1, 9)), reference.write(reference.table[&0], 1, 9));
-    }
-    assert_eq!(data::pipe(verbs, DescriptorOptions::PLAIN), Ok((2, 3)));
-    for (number, object) in [(2, Object::PipeRead), (3, Object::PipeWrite)] {
-        let opened = reference.open(object, false);
-        reference.count(opened);
-        reference.table.insert(number, opened);
-    }
-    for unit in 0..piped as u8 {
-        assert_eq!(make(verbs, &Call::Write(3, 1, unit)), reference.write(reference.table[&3], 1, unit));
-    }
-    reference
-}
 
 #[test]
 fn the_reference_refuses_impossible_histories() {
@@ -410,7 +68,8 @@ fn the_reference_refuses_impossible_histories() {
 fn concurrent_calls_on_data_have_an_order() {
     let plans = |number: u64| {
         let (thread_count, append) = (2 + number as usize % 3, number % 2 == 1);
-        (vec(vec(any_call(append), 12 / thread_count), thread_count), Just(append))
+        let beginning = Beginning { append, ..Beginning::PLAIN };
+        (vec(vec(any_call(append), 12 / thread_count), thread_count), Just(beginning))
     };
     explore(rounds(250).longer(3), plans, explain);
 }
@@ -419,7 +78,8 @@ fn concurrent_calls_on_data_have_an_order() {
 fn few_kinds(number: u64) -> impl Strategy<Value = Plan> {
     let append = number % 2 == 1;
     let call = call_of(append, || (0..2_u32).boxed());
-    (of_few_kinds(call, std::mem::discriminant, 2 + number as usize / 2 % 2, 3), Just(append))
+    let beginning = Beginning { append, ..Beginning::PLAIN };
+    (of_few_kinds(call, std::mem::discriminant, 2 + number as usize / 2 % 2, 3), Just(beginning))
 }
 
 #[test]
@@ -427,25 +87,53 @@ fn few_kinds_of_calls_on_one_file_have_an_order() {
     explore(rounds(250).longer(3), few_kinds, explain);
 }
 
+/// Calls that have to do with each other: on bytes, on numbers, and on a pipe; and what there is in the beginning.
+fn groups() -> [(Vec<Call>, Beginning); 6] {
+    [
+        (calls_near_the_end(false), Beginning::PLAIN),
+        (calls_near_the_end(false), Beginning::WITH_A_HOLE),
+        (calls_near_the_end(true), Beginning::APPENDING),
+        (calls_on_numbers(), Beginning::PLAIN),
+        (calls_on_pipes(), Beginning::PLAIN),
+        (calls_on_pipes(), Beginning::WITH_BYTES_IN_THE_PIPE),
+    ]
+}
+
+#[test]
+fn every_two_calls_that_do_not_commute_have_an_order() {
+    let of = |(calls, beginning): (Vec<Call>, _)| pairs(&calls).map(|pair| (pair, beginning)).collect::<Vec<_>>();
+    overtake_each(mattering(groups().into_iter().flat_map(of), no_call_of_it_commutes), explain_calls_alone);
+}
+
 #[test]
 fn calls_that_are_overtaken_have_an_order() {
-    let plans = |number: u64| {
-        let append = number / 8 % 2 == 1;
-        let of_one_file = call_near_the_end(append).boxed();
-        let call =
-            [any_call(append).boxed(), of_one_file, call_on_numbers(append).boxed(), any_call_on_pipes(4).boxed()]
-                [number as usize / 2 % 4]
-                .clone();
-        (of_few_calls(call), Just(append))
+    let groups = groups().map(|(calls, beginning)| (proptest::sample::select(calls), Just(beginning)));
+    let plans = move |number: u64| {
+        let (calls, beginning) = groups[number as usize % groups.len()].clone();
+        let matters = move |plan: &Plan| is_sample(number / 6) || no_call_of_it_commutes(plan);
+        (of_few_calls(calls), beginning).prop_filter("no call commutes", matters)
     };
     overtake(history::plans(40).longer(80), plans, explain_calls_alone);
+}
+
+/// Whether the plain reference says so.
+fn no_call_of_it_commutes((plan, beginning): &Plan) -> bool {
+    let start = Plain::default();
+    let process = Process::new(&start, Credentials::SUPERUSER);
+    prepare(&start.begin(&process), *beginning);
+    no_call_commutes(plan, |order| {
+        let (state, process) = (start.clone(), process.clone());
+        let outcomes = in_order(plan, order, |_, call| make(&state.begin(&process), call));
+        let left: Vec<_> = looks(plan).map(|look| make(&state.begin(&process), &look)).collect();
+        (outcomes, left)
+    })
 }
 
 #[test]
 fn concurrent_calls_on_pipes_have_an_order() {
     let plans = |number: u64| {
         let thread_count = 2 + number as usize % 3;
-        (vec(vec(any_call_on_pipes(1), 12 / thread_count), thread_count), Just(false))
+        (vec(vec(any_call_on_pipes(1), 12 / thread_count), thread_count), Just(Beginning::PLAIN))
     };
     explore(rounds(250).longer(3), plans, explain);
 }
@@ -476,8 +164,8 @@ fn of_two_appends_at_the_limit_one_is_too_large() {
     });
 }
 
-/// What each thread calls, and whether descriptors append.
-type Plan = (Vec<Vec<Call>>, bool);
+/// What each thread calls, and what there is in the beginning.
+type Plan = (Vec<Vec<Call>>, Beginning);
 
 /// Histories that had no order once, each with the fault that made them.
 fn found_once() -> Vec<(&'static str, Plan)> {
@@ -485,50 +173,62 @@ fn found_once() -> Vec<(&'static str, Plan)> {
         // A read of the second page found a hole, when only the first was gone.
         (
             "scalefs: a page without a value is looked at once",
-            (vec![vec![Call::Resize(0, 0)], vec![Call::ReadAt(1, 1, 1)]], false),
+            (vec![vec![Call::Resize(0, 0)], vec![Call::ReadAt(1, 1, 1)]], Beginning::PLAIN),
         ),
         // The append wrote before an end behind which somebody had already read.
         (
             "scalefs: an append looks at the end before its change",
-            (vec![vec![Call::Write(0, 1, 7), Call::Size(0)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]], true),
+            (
+                vec![vec![Call::Write(0, 1, 7), Call::Size(0)], vec![Call::Resize(1, 9), Call::ReadAt(1, 6, 1)]],
+                Beginning::APPENDING,
+            ),
         ),
         // A read found the end of the file where a hole had been, and the last page of a cut was about to be.
         (
             "scalefs: a page without a value is looked at once",
             (
                 vec![vec![Call::Resize(1, 4), Call::Resize(1, 10), Call::ReadAt(1, 5, 1)], vec![Call::Resize(0, 7)]],
-                false,
+                Beginning::PLAIN,
             ),
         ),
         // A read found a hole: no page before the write, and one behind it during that.
         (
             "scalefs: a page without a value is looked at once",
-            (vec![vec![Call::ReadAt(1, 8, 1)], vec![Call::WriteAt(0, 8, 5, 7), Call::Resize(0, 6)]], false),
+            (vec![vec![Call::ReadAt(1, 8, 1)], vec![Call::WriteAt(0, 8, 5, 7), Call::Resize(0, 6)]], Beginning::PLAIN),
         ),
         // The size was seen before the page that a read needs to find below it.
         (
             "radix: a first value is not awaited",
-            (vec![vec![Call::Resize(1, 24), Call::Resize(1, 14)], vec![Call::Size(0), Call::ReadAt(0, 8, 1)]], false),
+            (
+                vec![vec![Call::Resize(1, 24), Call::Resize(1, 14)], vec![Call::Size(0), Call::ReadAt(0, 8, 1)]],
+                Beginning::PLAIN,
+            ),
         ),
         // EPIPE, though an end was open: it was counted after the last one had gone.
         (
             "scalefs: an end is counted without the lock of its number",
-            (vec![vec![Call::Duplicate(2), Call::Write(3, 1, 7)], vec![Call::Close(2)]], false),
+            (vec![vec![Call::Duplicate(2), Call::Write(3, 1, 7)], vec![Call::Close(2)]], Beginning::PLAIN),
         ),
         // EAGAIN of a pipe that was not full: a slot had been filled, of which the writer did not know.
         (
             "scalefs: a pipe's slot is looked at whosever turn it is",
-            (vec![vec![Call::Write(3, 4, 7)], vec![Call::Write(3, 4, 8)]], false),
+            (vec![vec![Call::Write(3, 4, 7)], vec![Call::Write(3, 4, 8)]], Beginning::PLAIN),
         ),
         // The size of a write was seen before the offset that it left.
         (
             "scalefs: an offset that is being moved stays",
-            (vec![vec![Call::Write(0, 1, 7)], vec![Call::Size(1), Call::Seek(0, 0, Whence::Current)]], false),
+            (
+                vec![vec![Call::Write(0, 1, 7)], vec![Call::Size(1), Call::Seek(0, 0, Whence::Current)]],
+                Beginning::PLAIN,
+            ),
         ),
         // The same of an error.
         (
             "scalefs: an offset that is being moved stays",
-            (vec![vec![Call::Write(0, 1, 7)], vec![Call::Size(1), Call::Seek(0, -7, Whence::Current)]], false),
+            (
+                vec![vec![Call::Write(0, 1, 7)], vec![Call::Size(1), Call::Seek(0, -7, Whence::Current)]],
+                Beginning::PLAIN,
+            ),
         ),
         // The same of a read at the end.
         (
@@ -538,7 +238,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                     vec![Call::Resize(1, 0), Call::Write(0, 1, 7)],
                     vec![Call::WriteAt(1, 0, 1, 8), Call::ReadAt(1, 0, 2), Call::Read(0, 1)],
                 ],
-                true,
+                Beginning::APPENDING,
             ),
         ),
         // A read found the end where its offset had been, was not, and is again.
@@ -555,7 +255,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                         Call::Seek(0, 6, Whence::Start),
                     ],
                 ],
-                false,
+                Beginning::PLAIN,
             ),
         ),
         // EAGAIN in the middle of a read that then went on with what came.
@@ -563,20 +263,23 @@ fn found_once() -> Vec<(&'static str, Plan)> {
             "scalefs: the middle of a pipe's call is seen",
             (
                 vec![vec![Call::Read(2, 4)], vec![Call::Write(3, 4, 8)], vec![Call::Write(3, 1, 7), Call::Read(2, 2)]],
-                false,
+                Beginning::PLAIN,
             ),
         ),
         // EAGAIN of a pipe that was not empty.
         (
             "scalefs: a pipe's slot is looked at whosever turn it is",
-            (vec![vec![Call::Write(3, 4, 7), Call::Write(3, 4, 8), Call::Read(2, 4)], vec![Call::Read(2, 4)]], false),
+            (
+                vec![vec![Call::Write(3, 4, 7), Call::Write(3, 4, 8), Call::Read(2, 4)], vec![Call::Read(2, 4)]],
+                Beginning::PLAIN,
+            ),
         ),
         // A write behind the end had a lock that a cut to nothing did not wait for: its page stayed, and its size did not.
         (
             "radix: a slot that is locked is taken to stay empty",
             (
                 vec![vec![Call::Resize(0, 0)], vec![Call::WriteAt(1, 8, 4, 7), Call::Size(1), Call::ReadAt(1, 8, 1)]],
-                false,
+                Beginning::PLAIN,
             ),
         ),
         // The same of a write that locked after the cut had gone past.
@@ -584,13 +287,16 @@ fn found_once() -> Vec<(&'static str, Plan)> {
             "scalefs: who extends looks for cuts before the lock",
             (
                 vec![vec![Call::Resize(0, 0)], vec![Call::WriteAt(1, 8, 4, 7), Call::Size(1), Call::ReadAt(1, 8, 1)]],
-                false,
+                Beginning::PLAIN,
             ),
         ),
         // A cut that came too late set the size that it had seen; what was written meanwhile had made it larger.
         (
             "scalefs: a cut sets the size that it saw",
-            (vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1), Call::WriteAt(1, 0, 3, 7), Call::Size(1)]], false),
+            (
+                vec![vec![Call::Resize(0, 5)], vec![Call::Resize(1, 1), Call::WriteAt(1, 0, 3, 7), Call::Size(1)]],
+                Beginning::PLAIN,
+            ),
         ),
         // The size of a write was seen before how far the offset reached.
         (
@@ -600,7 +306,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                     vec![Call::Seek(0, 8, Whence::Start), Call::Write(0, 1, 7)],
                     vec![Call::Size(1), Call::Seek(0, -9, Whence::Current)],
                 ],
-                false,
+                Beginning::PLAIN,
             ),
         ),
         // Zeros were not written, since there was no page once and the file went on behind it later: in between there was a page.
@@ -611,7 +317,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                     vec![Call::WriteAt(0, 4, 4, 0), Call::ReadAt(0, 4, 1)],
                     vec![Call::Resize(1, 0), Call::WriteAt(1, 4, 1, 7), Call::Size(1), Call::Resize(1, 9)],
                 ],
-                false,
+                Beginning::PLAIN,
             ),
         ),
     ]
@@ -636,23 +342,40 @@ fn planted_faults_are_found() {
     sync::mutant::must_be_caught(fault, || explore(0..20_000, few_kinds, explain));
 }
 
-/// As `explain`, every second time with bytes in the pipe, but that no core maintains meanwhile: words that all maintain are where threads would be overtaken most.
+/// As `explain`, but that no core maintains meanwhile: words that all maintain are where threads would be overtaken most.
 fn explain_calls_alone(round: u64, plan: &Plan) {
-    explain_if(false, [0, 5][round as usize % 2], round, plan);
+    explain_if(false, round, plan);
+}
+
+/// What shows which bytes, offsets and numbers are left; and where calls may have changed that, what numbers and names lead to.
+fn looks(plan: &[Vec<Call>]) -> impl Iterator<Item = Call> {
+    let is_on_bytes = |call: &Call| {
+        use Call::{Read, ReadAt, Resize, Seek, Size, Write, WriteAt};
+        matches!(call, Read(..) | Write(..) | ReadAt(..) | WriteAt(..) | Seek(..) | Resize(..) | Size(..))
+    };
+    let changes_numbers = !plan.iter().flatten().all(is_on_bytes);
+    let opens = (0..NAMES.len()).map(|name| Call::Open(name, OpenFlags::NONE, false));
+    let before = [Call::Duplicate(0)].into_iter().chain(opens.filter(move |_| changes_numbers));
+    let of = |fd| [Call::Size(fd), Call::Seek(fd, 0, Whence::Current)];
+    let numbers = if changes_numbers { 0..8 } else { 0..2 };
+    let bytes = [Call::ReadAt(0, 0, 24), Call::Read(2, 24)];
+    // A byte of each shows which offsets are one, and which end of a pipe it is.
+    let reads = (0..8).filter(move |_| changes_numbers).map(|fd| Call::Read(fd, 1));
+    before.chain(numbers.flat_map(of)).chain(bytes).chain(reads)
 }
 
 fn explain(round: u64, plan: &Plan) {
-    explain_if(true, 0, round, plan);
+    explain_if(true, round, plan);
 }
 
 /// Lets a thread make each list of calls, and looks for their order.
-fn explain_if(maintains: bool, piped: usize, round: u64, (plan, append): &Plan) {
+fn explain_if(maintains: bool, round: u64, (plan, beginning): &Plan) {
     with_instance_for(1, 64, |instance| {
         let fs = instance.fs;
         let core = instance.core(3);
         let owned = instance.process(&core);
         let process = &owned;
-        let start = prepare(&fs.enter(&core, process, &Spin), *append, piped);
+        let start = prepare(&fs.enter(&core, process, &Spin), *beginning);
         drop(core);
         let (clock, barrier) = (Clock::new(1), Barrier::new(plan.len()));
         let run = |number: usize, calls: &[Call]| {
@@ -687,15 +410,12 @@ fn explain_if(maintains: bool, piped: usize, round: u64, (plan, append): &Plan) 
         // What is left is looked at in the end: no plan has to do so.
         let core = instance.core(3);
         let verbs = fs.enter(&core, process, &Spin);
-        let of = |fd| [Call::Size(fd), Call::Seek(fd, 0, Whence::Current)];
-        let last = [Call::ReadAt(0, 0, 24), Call::Read(2, 24), Call::Duplicate(0)];
-        let looks = [0, 1].into_iter().flat_map(of).chain(last);
         let look = |call: Call| {
             let outcome = make(&verbs, &call);
             told.push(format!("in the end {call:?} = {outcome:?}"));
             Event { steps: steps(&call, &outcome), began: u64::MAX - 1, ended: u64::MAX }
         };
-        events[0].extend(looks.map(look));
+        events[0].extend(looks(plan).map(look));
         drop(verbs);
         drop(core);
         assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{}", told.join("\n"));

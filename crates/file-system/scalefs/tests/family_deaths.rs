@@ -290,7 +290,7 @@ fn spawn_does_not_look_at_descriptors_that_exec_closes_nor_at_memory() {
 /// Two threads wait for one child, which has ended, while a third makes and ends another in its place: one of them gets it,
 /// and the other finds no such child.
 fn two_wait_for_one(seed: u64) {
-    threads::run(seed, || {
+    threads::run(std::iter::once(seed), || {
         let world = World::with(2 << 20, ArenaConfig { core_count: 4, chunk_bytes: 4096 });
         let core = world.core(3);
         let (fs, process) = begin(&core, 0);

@@ -18,13 +18,15 @@ mod walks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use history::threads::{self, Barrier, Clock};
-use history::{Event, State, explore, is_linearisable, of_few_calls, overtake, overtake_and_repeat, rounds};
+use history::{
+    Event, State, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
+    overtake_and_repeat, overtake_each, pairs, rounds,
+};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use reference::{
-    Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, call, call_on, create_new, open_directory,
-    start, tell,
+    Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, call, create_new, open_directory, start, tell,
 };
 use scalefs::names::RenameMode;
 use scalefs::{Context, Credentials, Errno, Follow, Kind, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig, names};
@@ -209,7 +211,8 @@ impl Round<'_> {
         let now = || self.clock.now();
         let (mut events, mut told_names) = (Vec::new(), Vec::new());
         self.barrier.wait();
-        for (index, next) in calls.iter().enumerate() {
+        let last = changes_directory(calls).then(where_it_works);
+        for (index, next) in calls.iter().chain(&last).enumerate() {
             if let Call::List(path, most) = next.inner() {
                 let began = now();
                 let verbs = self.fs.begin(&core, context, &Spin);
@@ -267,25 +270,106 @@ fn concurrent_histories_have_an_order() {
     explore(rounds(250).longer(3), plans, explain_drawn);
 }
 
-#[test]
-fn calls_that_are_overtaken_have_an_order() {
-    overtake(history::plans(30).longer(70), |_| of_few_paths(), explain_calls_alone);
+/// Paths that have to do with each other when there are more names to begin with: files and a link, a directory with names
+/// and one without, or two directories that may get into each other.
+const GROUPS: [&[&str]; 6] = [
+    &["n0", "n2", "n5"],
+    &["n0", "n2", "n1/n0"],
+    &["n0", "n3", "n5", "n3/n0"],
+    &["n1", "n5", "n1/n0", "n1/n1", "n2"],
+    &["n4", "n5", "n4/n1", "n4/..", "n0"],
+    &["n1", "n4", "n1/n4", "n4/n1"],
+];
+/// Directories that may get into each other, one of them from far below.
+const DEEP: [&str; 6] = ["n4", "n5", "n6", "n6/n7", "n4/n6", "n6/n7/n4"];
+
+/// Every call on these paths, from the working directory on; of those with two paths, every one on two that differ.
+fn calls_on(paths: &[&str]) -> Vec<Call> {
+    let on = |path: &&str| {
+        let path = || (*path).to_string();
+        let flags = [
+            OpenFlags::READ,
+            OpenFlags::CREATE | OpenFlags::WRITE,
+            create_new(),
+            OpenFlags::CREATE | OpenFlags::NO_FOLLOW,
+            OpenFlags::READ | OpenFlags::DIRECTORY,
+        ];
+        let others = [
+            Call::MakeDirectory(path()),
+            Call::RemoveDirectory(path()),
+            Call::Symlink("n0".to_string(), path()),
+            Call::ReadLink(path()),
+            Call::Unlink(path()),
+            Call::Stat(path(), Follow::Symlinks),
+            Call::Stat(path(), Follow::Nothing),
+            Call::Access(path()),
+            Call::List(path(), 5),
+            Call::ChangeDirectory(path()),
+        ];
+        flags.map(|flags| Call::Open(path(), flags)).into_iter().chain(others).collect::<Vec<_>>()
+    };
+    let on_two = |old: &&str, new: &&str| {
+        let (old, new) = (|| (*old).to_string(), || (*new).to_string());
+        let renames = [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange];
+        let links = [Follow::Symlinks, Follow::Nothing];
+        let renames = renames.map(|mode| Call::Rename(old(), new(), mode));
+        renames.into_iter().chain(links.map(|follow| Call::Link(old(), new(), follow))).collect::<Vec<_>>()
+    };
+    let with_two = |old| paths.iter().filter(move |new| old != *new).flat_map(move |new| on_two(old, new));
+    paths.iter().flat_map(on).chain(paths.iter().flat_map(with_two)).collect()
 }
 
-/// A few calls, all on paths that have to do with each other when there are more names to begin with: files and a link, a directory
-/// with names and one without, or two directories that may get into each other.
-fn of_few_paths() -> impl Strategy<Value = Plan> {
-    let groups: &[&[&str]] = &[
-        &["n0", "n2", "n5"],
-        &["n0", "n2", "n1/n0"],
-        &["n0", "n3", "n5", "n3/n0"],
-        &["n1", "n5", "n1/n0", "n1/n1", "n2"],
-        &["n4", "n5", "n4/n1", "n4/..", "n0"],
-        &["n1", "n4", "n1/n4", "n4/n1"],
-    ];
-    proptest::sample::select(groups).prop_flat_map(|paths| {
-        let path = proptest::sample::select(paths).prop_map(str::to_string);
-        of_few_calls(call_on(move || path.clone()))
+/// The calls of each group; on what is deep those that move directories.
+fn calls_of_groups() -> Vec<Vec<Call>> {
+    let moves = |call: &Call| {
+        matches!(call, Call::MakeDirectory(_) | Call::RemoveDirectory(_) | Call::Rename(..) | Call::Stat(..))
+    };
+    let up = ["n4/..", "n6/n7/.."].map(|path| Call::Stat(path.to_string(), Follow::Nothing));
+    let deep = calls_on(&DEEP).into_iter().filter(moves).chain(up).collect();
+    GROUPS.into_iter().map(calls_on).chain([deep]).collect()
+}
+
+#[test]
+fn every_two_calls_that_do_not_commute_have_an_order() {
+    let plans = calls_of_groups().into_iter().flat_map(|calls| pairs(&calls).collect::<Vec<_>>());
+    overtake_each(mattering(plans, no_call_of_it_commutes), explain_calls_alone);
+}
+
+#[test]
+fn calls_that_are_overtaken_have_an_order() {
+    overtake(history::plans(30).longer(70), of_few_paths, explain_calls_alone);
+}
+
+/// A few calls on paths of one group, none of which commutes with all others, or, as a sample, any.
+fn of_few_paths(number: u64) -> impl Strategy<Value = Plan> {
+    let of_group = |calls| of_few_calls(proptest::sample::select(calls));
+    let plans = proptest::sample::select(calls_of_groups()).prop_flat_map(of_group);
+    plans.prop_filter("no call commutes", move |plan| is_sample(number) || no_call_of_it_commutes(plan))
+}
+
+/// Whether the plain reference says so, beginning with more names.
+fn no_call_of_it_commutes(plan: &Plan) -> bool {
+    let mut start = Reference::default();
+    beginning(true).for_each(|make| _ = start.call(&make));
+    // Numbers of files mean nothing but which are the same.
+    let number = |numbers: &mut Vec<u64>, outcome: &mut Outcome| {
+        if let Ok(Answer::Status { file, .. }) = outcome {
+            numbers.push(*file);
+            *file = numbers.iter().position(|number| number == file).unwrap_or_default() as u64;
+        }
+    };
+    let mut first = Vec::new();
+    looks().for_each(|look| number(&mut first, &mut start.clone().call(&look)));
+    no_call_commutes(plan, |order| {
+        let mut reference = start.clone();
+        let mut make = |thread: usize, call: &Call| reference.call_from(thread, call, &reference.routes(thread, call));
+        let mut outcomes = in_order(plan, order, &mut make);
+        let mut left: Vec<Outcome> = looks().map(|look| make(0, &look)).collect();
+        let directories = (0..plan.len()).filter(|thread| changes_directory(&plan[*thread]));
+        left.extend(directories.map(|thread| make(thread, &where_it_works())));
+        let mut numbers = first.clone();
+        outcomes.iter_mut().flatten().chain(&mut left).for_each(|outcome| number(&mut numbers, outcome));
+        (outcomes, left)
     })
 }
 
@@ -365,6 +449,14 @@ fn found_once() -> Vec<(&'static str, Plan)> {
                 vec![Call::Symlink(path("n1"), path("n3")), rename("n3", "n0", RenameMode::Replace)],
             ],
         ),
+        // ENOENT for the new path, when the old name had become a link to itself: ENOTDIR before, ELOOP afterwards.
+        (
+            "scalefs: link forgets what its old name led to",
+            vec![
+                vec![Call::Link(path("n0"), path("n3/n0"), Follow::Symlinks)],
+                vec![Call::Symlink(path("n0"), path("n3")), rename("n3", "n0", RenameMode::Replace)],
+            ],
+        ),
         // The parent was listed when its directory had gone to another name, and to another directory.
         (
             "scalefs: the names of a path are found one by one",
@@ -397,10 +489,28 @@ fn what_was_found_once_has_an_order() {
     }
 }
 
+/// Three directories that move into each other. A call waited for a mark of a core with a higher number, and went on waiting,
+/// its own mark in hand, when one with a lower number had got it, which waited for that.
+fn moves_in_a_circle() -> Plan {
+    let rename = |old: &str, new: &str, mode| vec![Call::Rename(old.to_string(), new.to_string(), mode)];
+    vec![
+        rename("n4", "n6/n7/n4", RenameMode::Replace),
+        rename("n6", "n4/n6", RenameMode::Replace),
+        rename("n6/n7", "n4", RenameMode::Exchange),
+    ]
+}
+
+#[test]
+fn who_moves_directories_in_a_circle_ends() {
+    overtake_and_repeat(if cfg!(shuttle) { 500 } else { 50 }, moves_in_a_circle(), explain_calls_alone);
+}
+
 /// A test that cannot fail proves nothing.
 #[cfg(shuttle)]
 #[test]
 fn planted_faults_are_found() {
+    let fault = "scalefs: who waits for a move waits for the next one";
+    sync::mutant::must_be_caught(fault, || overtake_and_repeat(1, moves_in_a_circle(), explain_calls_alone));
     for (fault, plan) in found_once() {
         sync::mutant::must_be_caught(fault, || overtake_and_repeat(100_000, plan, explain));
     }
@@ -413,6 +523,38 @@ fn planted_faults_are_found() {
     sync::mutant::must_be_caught("hashdir: insertion ignores a kill", || {
         overtake_and_repeat(100_000, removal, explain)
     });
+}
+
+/// The names to begin with, or more of them.
+fn beginning(has_more: bool) -> impl Iterator<Item = Call> {
+    let file = |path: &str| Call::Open(path.to_string(), create_new());
+    let more = [
+        file("n2"),
+        file("n1/n0"),
+        Call::Link("n2".to_string(), "n1/n1".to_string(), Follow::Nothing),
+        Call::Symlink("n0".to_string(), "n3".to_string()),
+        Call::MakeDirectory("n4".to_string()),
+        Call::MakeDirectory("n6".to_string()),
+        Call::MakeDirectory("n6/n7".to_string()),
+    ];
+    let more = more.into_iter().filter(move |_| has_more);
+    [file("n0"), Call::MakeDirectory("n1".to_string())].into_iter().chain(more)
+}
+
+/// What shows which names are left.
+fn looks() -> impl Iterator<Item = Call> {
+    let of_root = ["/n0", "/n1", "/n2", "/n3", "/n4", "/n5", "/n6"];
+    let below = ["/n1/n0", "/n1/n1", "/n1/n4", "/n4/n1", "/n4/n6", "/n6/n7", "/n6/n7/n4"];
+    of_root.into_iter().chain(below).map(|path| Call::Stat(path.to_string(), Follow::Nothing))
+}
+
+/// What shows a thread's working directory.
+fn where_it_works() -> Call {
+    Call::Stat(".".to_string(), Follow::Nothing)
+}
+
+fn changes_directory(calls: &[Call]) -> bool {
+    calls.iter().any(|call| matches!(call.inner(), Call::ChangeDirectory(_)))
 }
 
 /// As `explain`; every second time there are more names to begin with.
@@ -445,16 +587,7 @@ fn explain_if(maintains: bool, has_more: bool, number: u64, plan: &Plan) {
     let context = Context::new(fs, &core, Credentials::SUPERUSER);
     let caller = &Caller::new(&context);
     let mut start = Names::default();
-    let file = |path: &str| Call::Open(path.to_string(), create_new());
-    let more = [
-        file("n2"),
-        file("n1/n0"),
-        Call::Link("n2".to_string(), "n1/n1".to_string(), Follow::Nothing),
-        Call::Symlink("n0".to_string(), "n3".to_string()),
-        Call::MakeDirectory("n4".to_string()),
-    ];
-    let more = more.into_iter().filter(|_| has_more);
-    for make in [file("n0"), Call::MakeDirectory("n1".to_string())].into_iter().chain(more) {
+    for make in beginning(has_more) {
         assert_eq!(call(fs, &core, caller, &make).is_ok(), start.reference.call(&make).is_ok());
     }
     let round = &Round { fs, arena, clock: Clock::new(1), barrier: Barrier::new(plan.len()), maintains };
@@ -466,13 +599,11 @@ fn explain_if(maintains: bool, has_more: bool, number: u64, plan: &Plan) {
     let (mut events, told_names): (Vec<_>, Vec<_>) = threads.into_iter().unzip();
     events.extend(told_names.into_iter().flatten());
     // What is left is looked at in the end: no plan has to do so.
-    let look = |path: &&str| {
-        let stat = Call::Stat((*path).to_string(), Follow::Nothing);
-        let outcome = call(fs, &core, caller, &stat);
-        event(Step::Call(stat, outcome), u64::MAX - 1, u64::MAX)
+    let look = |look| {
+        let outcome = call(fs, &core, caller, &look);
+        event(Step::Call(look, outcome), u64::MAX - 1, u64::MAX)
     };
-    events[0]
-        .extend(["/n0", "/n1", "/n2", "/n3", "/n4", "/n5", "/n1/n0", "/n1/n1", "/n1/n4", "/n4/n1"].iter().map(look));
+    events[0].extend(looks().map(look));
     let describe = |(thread, Event { steps, began, ended }): (usize, &Event<Step>)| {
         format!("{began:3} to {ended:3} thread {thread} {steps:?}")
     };

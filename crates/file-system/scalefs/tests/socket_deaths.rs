@@ -200,7 +200,7 @@ type Second = fn(&ScaleFs, &Core<'_>, &Process, Process);
 
 /// A thread closes the end that receives, and another one does something else; how it is then.
 fn race(seed: u64, (ends, second): (bool, Second), check: fn(&ScaleFs, &Core<'_>, &Process)) {
-    threads::run(seed, move || {
+    threads::run(std::iter::once(seed), move || {
         let world = World::with(2 << 20, ArenaConfig { core_count: 3, chunk_bytes: 4096 });
         let core = world.core(2);
         let Scene { fs, process, _pages } = begin(&core, SocketOrder::Ordered);

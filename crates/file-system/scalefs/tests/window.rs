@@ -2,8 +2,11 @@
 //! without, which loads and stores by calls. After each call, whatever the host lets the program reach must be what the other one has.
 #![cfg(all(feature = "std", target_os = "linux", not(any(loom, miri))))]
 
+mod probe;
+
 use history::{explore, rounds};
 use percpu::{Core, OwnerId};
+use probe::Probe;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scalefs::data::{self, DescriptorOptions};
@@ -20,56 +23,6 @@ const FILE_PAGES: u64 = 4;
 /// Where in a page calls look: its first byte, and one that a cut within the page takes.
 const OFFSETS: [u64; 2] = [0, 3000];
 const CONFIG: OwnedConfig = OwnedConfig { metadata_bytes: 2 << 20, page_count: 100, core_count: 2, hash_seed: 1 };
-
-/// Asks the host whether a byte can be reached: the kernel does for us what the program's instruction would, and fails with EFAULT.
-struct Probe {
-    read: i32,
-    write: i32,
-}
-
-impl Probe {
-    fn new() -> Probe {
-        let mut ends = [0; 2];
-        // SAFETY: room for two numbers.
-        assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_NONBLOCK | libc::O_CLOEXEC) }, 0);
-        Probe { read: ends[0], write: ends[1] }
-    }
-
-    fn load(&self, address: u64) -> Option<u8> {
-        let mut byte = 0_u8;
-        // SAFETY: the kernel checks the first address; the second is ours.
-        unsafe {
-            if libc::write(self.write, address as usize as *const libc::c_void, 1) != 1 {
-                return None;
-            }
-            assert_eq!(libc::read(self.read, (&raw mut byte).cast(), 1), 1);
-        }
-        Some(byte)
-    }
-
-    /// Stores what is there already.
-    fn can_store(&self, address: u64) -> bool {
-        let Some(mut byte) = self.load(address) else { return false };
-        // SAFETY: as above.
-        unsafe {
-            assert_eq!(libc::write(self.write, (&raw const byte).cast(), 1), 1);
-            let stored = libc::read(self.read, address as usize as *mut libc::c_void, 1) == 1;
-            // What was refused is in the pipe still.
-            assert_eq!(libc::read(self.read, (&raw mut byte).cast(), 1) == 1, !stored);
-            stored
-        }
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        // SAFETY: opened in `new`.
-        unsafe {
-            libc::close(self.read);
-            libc::close(self.write);
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 enum Call {
@@ -313,7 +266,7 @@ fn compare(real: &System<'_>, other: &System<'_>, base: u64, probe: &Probe) {
             other.call(|call| call.load(address, &mut byte)).expect("the host lets a program load what it must not");
             assert_eq!(found, byte[0], "another byte");
         }
-        if probe.can_store(address) {
+        if probe.load(address).is_some_and(|byte| probe.store(address, byte)) {
             other.call(|call| call.store(address, &byte)).expect("the host lets a program store what it must not");
         }
     }
@@ -419,7 +372,7 @@ fn a_copy_is_stored_to_whatever_becomes_of_the_file_within_the_page() {
         }
         let probe = Probe::new();
         real.call(|call| data::truncate(call, real.fd, 1000)).unwrap();
-        assert!(probe.can_store(kept), "the file ends within its page");
+        assert!(probe.store(kept, 7), "the file ends within its page");
         assert_eq!((probe.load(kept), probe.load(cut)), (Some(7), None));
     });
 }

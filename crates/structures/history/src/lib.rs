@@ -8,6 +8,8 @@
 //!
 //! ```text
 //! explore(rounds, plans, check):  for each number: plan = plans(number);  check(plan), which plays it, in a schedule
+//! overtake(rounds, plans, check): the same for plans of few calls, each run wherever one of its threads can be overtaken
+//! overtake_each(mattering(pairs(calls), no_call_commutes), check):  of every two calls those that do not commute
 //! ```
 //!
 //! The threads are the system's in ordinary builds. Under `--cfg shuttle` one runs at a time, and the round's number chooses at
@@ -19,11 +21,15 @@
 #![warn(clippy::missing_errors_doc)]
 #![forbid(unsafe_code)]
 
+mod commuting;
 mod linearise;
 mod plans;
+mod rounds;
+mod runs;
 pub mod threads;
 
+pub use commuting::{CallPlace, in_order, no_call_commutes};
 pub use linearise::{Event, State, is_linearisable};
-pub use plans::{
-    Made, Rounds, explore, of_few_calls, of_few_kinds, overtake, overtake_and_repeat, plans, play, repeat, rounds, told,
-};
+pub use plans::{is_sample, mattering, of_few_calls, of_few_kinds, pairs};
+pub use rounds::{Rounds, plans, rounds};
+pub use runs::{Made, explore, overtake, overtake_and_repeat, overtake_each, play, repeat, told};

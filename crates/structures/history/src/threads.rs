@@ -13,16 +13,16 @@ pub use shuttle::thread::scope;
 #[cfg(not(shuttle))]
 pub use std::{sync::Barrier, thread::scope};
 
-/// Runs what makes threads.
+/// Runs what makes threads once for each of these seeds.
 #[cfg(not(shuttle))]
-pub fn run(_seed: u64, body: impl Fn() + Send + Sync + 'static) {
-    body();
+pub fn run(seeds: impl Iterator<Item = u64> + 'static, body: impl Fn() + Send + Sync + 'static) {
+    seeds.for_each(|_| body());
 }
 
-/// Runs what makes threads, which take turns: often, seldom, or in between.
+/// Runs what makes threads once for each of these seeds; they take turns: often, seldom, or in between.
 #[cfg(shuttle)]
-pub fn run(seed: u64, body: impl Fn() + Send + Sync + 'static) {
-    sync::scheduled::run(seed, [512, 128, 32, 8][seed as usize / 6 % 4], body);
+pub fn run(seeds: impl Iterator<Item = u64> + 'static, body: impl Fn() + Send + Sync + 'static) {
+    sync::scheduled::run(seeds.map(|seed| (seed, [512, 128, 32, 8][seed as usize / 6 % 4])), body);
 }
 
 /// Where threads wait for each other, and from where on they may overtake each other.

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const FEW_WORDS: usize = 32;
 
+/// Between pieces of memory of so many bytes other threads may run.
 #[cfg(shuttle)]
 const PIECE_BYTES: usize = 256;
 
@@ -46,6 +47,8 @@ pub unsafe fn store(target: *mut u8, source: &[u8]) {
 #[inline]
 pub unsafe fn equals(source: *const u8, bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
+    #[cfg(shuttle)]
+    pieces(source.addr(), 8 * words.len()).for_each(|piece| others_may_run(source.addr() + piece.start, false));
     // SAFETY: the caller's promise.
     unsafe {
         words.iter().enumerate().all(|(number, word)| load_word(source.add(8 * number)) == *word) && {
@@ -89,6 +92,8 @@ unsafe fn load_word(source: *const u8) -> [u8; 8] {
 /// As for [`store`], with `length` bytes.
 #[inline]
 pub unsafe fn clear(target: *mut u8, length: usize) {
+    #[cfg(shuttle)]
+    pieces(target.addr(), length).for_each(|piece| others_may_run(target.addr() + piece.start, true));
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the caller's promise; the direction flag is clear by the calling convention.
     unsafe {
@@ -118,12 +123,32 @@ unsafe fn copy<const DIRECTION: bool>(target: *mut u8, source: *const u8, length
         copy_piece::<DIRECTION>(target, source, length);
     }
     #[cfg(shuttle)]
-    for start in (0..length).step_by(PIECE_BYTES) {
-        // Other threads may run between the pieces.
-        sync::atomic::fence(sync::atomic::Ordering::Relaxed);
-        // SAFETY: the callers' promise.
-        unsafe { copy_piece::<DIRECTION>(target.add(start), source.add(start), PIECE_BYTES.min(length - start)) };
+    {
+        let shared = if DIRECTION == FROM_SHARED { source.addr() } else { target.addr() };
+        for piece in pieces(shared, length) {
+            others_may_run(shared + piece.start, DIRECTION == TO_SHARED);
+            // SAFETY: the callers' promise.
+            unsafe { copy_piece::<DIRECTION>(target.add(piece.start), source.add(piece.start), piece.len()) };
+        }
     }
+}
+
+/// The parts of an access of so many bytes at an address that lie in one piece of memory each.
+#[cfg(shuttle)]
+fn pieces(address: usize, length: usize) -> impl Iterator<Item = core::ops::Range<usize>> {
+    let mut start = 0;
+    core::iter::from_fn(move || {
+        let end = (start + PIECE_BYTES - (address + start) % PIECE_BYTES).min(length);
+        let piece = start..end;
+        start = end;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Lets other threads run before an access to a piece.
+#[cfg(shuttle)]
+fn others_may_run(address: usize, is_change: bool) {
+    sync::scheduled::access(address & !(PIECE_BYTES - 1), is_change);
 }
 
 /// # Safety

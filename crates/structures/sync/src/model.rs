@@ -103,10 +103,6 @@ pub fn must_catch_reordering(_mutant: &'static str, _preemptions: usize, _body: 
 /// Between any two accesses of some execution another thread runs; in one of four it does so nearly always.
 #[cfg(shuttle)]
 fn draw(executions: usize, body: impl Fn() + Sync + Send + 'static) -> usize {
-    let body = std::sync::Arc::new(body);
-    for seed in 0..executions as u64 {
-        let body = std::sync::Arc::clone(&body);
-        crate::scheduled::run(seed, [32, 96, 256, 768][seed as usize % 4], move || body());
-    }
+    crate::scheduled::run((0..executions as u64).map(|seed| (seed, [32, 96, 256, 768][seed as usize % 4])), body);
     executions
 }

@@ -8,17 +8,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
 use crate::overtaking::{Access, Overtaking};
-use crate::scheduled::{Chooser, Choosing, execute, overtaking};
+use crate::scheduled::{Chooser, begin, end, execute, overtaking};
 
 /// Who has looked at the same word so often waits: to be overtaken before its next look shows nothing new.
 const LOOKS_OF_A_WAIT: usize = 8;
 
-/// Runs `body` again and again; its threads meet ([`meet`]). From there on one thread goes alone up to one of its accesses,
+/// For each of these seeds, runs `body` again and again; its threads meet ([`meet`]). From there on one thread goes alone up to one of its accesses,
 /// before which the others overtake it, one after the other, as far as they get; where all of them wait they try again
 /// before each access that it makes. So for each thread, and for each of its accesses to what the others access, too, if
 /// one of them changes it: to be overtaken elsewhere shows nothing else of atomics. (Of what is not atomic, and of the
 /// [`OwnWord`](crate::OwnWord)s of a core, it may.) After each of these executions there is one in
-/// which the others stop before one of such accesses of theirs, drawn by the seed, and the first goes on to its end.
+/// which the others stop before one of such accesses of theirs, drawn by the seed, or after one to what the first is about to
+/// access, and the first goes on to its end.
 ///
 /// The first kind shows what goes wrong because a call takes for granted what it saw one access ago (one preemption),
 /// the second what two calls must not do at the same time (Musuvathi and Qadeer, PLDI 2007).
@@ -26,10 +27,9 @@ const LOOKS_OF_A_WAIT: usize = 8;
 ///
 /// # Panics
 /// If a thread does, or if threads go on or wait for each other for ever.
-pub fn overtake(seed: u64, body: impl Fn() + Send + Sync + 'static) -> u64 {
+pub fn overtake(seeds: impl Iterator<Item = u64> + 'static, body: impl Fn() + Send + Sync + 'static) -> u64 {
     let executions = Arc::new(AtomicU64::new(0));
-    let _chosen = Choosing::begin(Chooser::Overtaking(Overtaking::new(0, ALONE)));
-    execute(Scheduled { search: Search::new(seed), executions: Arc::clone(&executions) }, body);
+    execute(Scheduled { seeds, search: None, executions: Arc::clone(&executions) }, body);
     executions.load(Ordering::Relaxed)
 }
 
@@ -92,9 +92,13 @@ impl Search {
                 still.add(slow.get(at..).unwrap_or_default());
                 let stops: Vec<usize> = (1..others.len()).filter(|stop| still.matters(others[*stop])).collect();
                 if !stops.is_empty() {
+                    // Every second time after the others have accessed what the first is about to access.
+                    let next = self.slow[at].0;
+                    let after: Vec<usize> = (1..others.len()).filter(|stop| others[stop - 1].0 == next).collect();
                     self.random = xorshift(self.random);
+                    let stops = if self.random & 1 == 0 && !after.is_empty() { after } else { stops };
                     self.last = Last::LetPast;
-                    return Some(Overtaking::new(self.place, [at, stops[self.random as usize % stops.len()]]));
+                    return Some(Overtaking::new(self.place, [at, stops[(self.random >> 1) as usize % stops.len()]]));
                 }
             }
             Last::LetPast => {}
@@ -167,19 +171,28 @@ pub fn meet(count: usize) {
 
 /// Lets the threads of each execution run as its [`Overtaking`] says. All executions are of one run of shuttle's, which keeps
 /// the stacks of coroutines.
-struct Scheduled {
-    search: Search,
+struct Scheduled<I> {
+    seeds: I,
+    search: Option<Search>,
     executions: Arc<AtomicU64>,
 }
 
-impl Scheduler for Scheduled {
+impl<I: Iterator<Item = u64>> Scheduled<I> {
+    fn next(&mut self) -> Option<Overtaking> {
+        let had = match end() {
+            Some(Chooser::Overtaking(mut overtaking)) => overtaking.had(),
+            _ => Default::default(),
+        };
+        let next = self.search.as_mut().and_then(|search| search.next(had));
+        next.or_else(|| self.search.insert(Search::new(self.seeds.next()?)).next(Default::default()))
+    }
+}
+
+impl<I: Iterator<Item = u64>> Scheduler for Scheduled<I> {
     fn new_execution(&mut self) -> Option<Schedule> {
-        let search = &mut self.search;
-        let is_begun = overtaking(|overtaking| search.next(overtaking.had()).map(|next| *overtaking = next)).flatten();
-        is_begun.map(|()| {
-            self.executions.fetch_add(1, Ordering::Relaxed);
-            Schedule::new(0)
-        })
+        begin(Chooser::Overtaking(self.next()?));
+        self.executions.fetch_add(1, Ordering::Relaxed);
+        Some(Schedule::new(0))
     }
 
     fn next_task(&mut self, runnable: &[&Task], current: Option<TaskId>, is_yielding: bool) -> Option<TaskId> {

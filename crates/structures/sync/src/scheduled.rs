@@ -8,7 +8,7 @@ use core::sync::atomic as plain;
 use std::cell::{Cell, RefCell};
 
 pub use plain::Ordering;
-use shuttle::scheduler::{RandomScheduler, Scheduler};
+use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use crate::overtaking::{Access, Overtaking};
@@ -57,24 +57,69 @@ std::thread_local! {
     static ACCESSES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs `body`, whose threads ([`shuttle::thread`]) take turns: at each access to an atomic of this crate, with a chance
-/// of so many in 1,024, another runs. The same seed gives the same execution,
-/// if memory whose addresses are hashed or compared lies at the same ones (`percpu::HeapRegion`).
+/// Runs `body` once for each of these seeds; its threads ([`shuttle::thread`]) take turns: at each access to an atomic of
+/// this crate, with a chance of so many in 1,024, another runs. The same seed gives the same execution,
+/// if memory whose addresses are hashed or compared lies at the same ones (`percpu::HeapRegion`). All are one run of shuttle's, which
+/// keeps the stacks of coroutines: to make them takes as long as a short execution.
 ///
 /// # Panics
 /// If a thread does, or if threads wait for each other for ever.
-pub fn run(seed: u64, switches_per_1024: u64, body: impl Fn() + Send + Sync + 'static) {
-    let _chosen =
-        Choosing::begin(Chooser::Drawn(Choice { state: seed.wrapping_mul(2).wrapping_add(1), switches_per_1024 }));
-    execute(RandomScheduler::new_from_seed(seed, 1), body);
+pub fn run(executions: impl Iterator<Item = (u64, u64)> + 'static, body: impl Fn() + Send + Sync + 'static) {
+    execute(Drawn { executions, scheduler: RandomScheduler::new_from_seed(0, 0) }, body);
+}
+
+/// Lets the threads of each execution run as drawn by its seed.
+struct Drawn<I> {
+    executions: I,
+    scheduler: RandomScheduler,
+}
+
+impl<I: Iterator<Item = (u64, u64)>> Scheduler for Drawn<I> {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        // Says that the last one has passed.
+        self.scheduler.new_execution();
+        end();
+        let (seed, switches_per_1024) = self.executions.next()?;
+        begin(Chooser::Drawn(Choice { state: seed.wrapping_mul(2).wrapping_add(1), switches_per_1024 }));
+        self.scheduler = RandomScheduler::new_from_seed(seed, 1);
+        self.scheduler.new_execution()
+    }
+
+    fn next_task(&mut self, runnable: &[&Task], current: Option<TaskId>, is_yielding: bool) -> Option<TaskId> {
+        self.scheduler.next_task(runnable, current, is_yielding)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.scheduler.next_u64()
+    }
 }
 
 pub(crate) fn execute(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
+    let _ended = Ended;
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     config.max_steps = MaxSteps::FailAfter(MOST_SWITCHES);
     config.failure_persistence = FailurePersistence::None;
     Runner::new(scheduler, config).run(body);
+}
+
+/// From now on this one chooses.
+pub(crate) fn begin(chooser: Chooser) {
+    CHOOSER.with(|slot| *slot.borrow_mut() = Some(chooser));
+}
+
+/// Who chose in the execution that has ended. Between executions nobody does.
+pub(crate) fn end() -> Option<Chooser> {
+    CHOOSER.with(|slot| slot.borrow_mut().take())
+}
+
+/// Nobody chooses once executions are over, by a panic, too.
+struct Ended;
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        end();
+    }
 }
 
 /// With what orders the threads of this execution, if one is overtaken in it.
@@ -83,22 +128,6 @@ pub(crate) fn overtaking<T>(with: impl FnOnce(&mut Overtaking) -> T) -> Option<T
         Some(Chooser::Overtaking(overtaking)) => Some(with(overtaking)),
         _ => None,
     })
-}
-
-/// While it lives, there are choices; it ends with an execution that panics, too.
-pub(crate) struct Choosing;
-
-impl Choosing {
-    pub(crate) fn begin(chooser: Chooser) -> Choosing {
-        CHOOSER.with(|slot| *slot.borrow_mut() = Some(chooser));
-        Choosing
-    }
-}
-
-impl Drop for Choosing {
-    fn drop(&mut self) {
-        CHOOSER.with(|slot| *slot.borrow_mut() = None);
-    }
 }
 
 /// Calls `end` after so many accesses of this thread to atomics and stores to [`OwnWord`](crate::OwnWord)s, before the
@@ -136,8 +165,13 @@ pub fn yield_now() {
 }
 
 fn choose<T>(atomic: &T, is_change: bool) {
+    access(core::ptr::from_ref(atomic).addr(), is_change);
+}
+
+/// Before an access to what is no atomic, and several threads access all the same: another may run.
+pub fn access(address: usize, is_change: bool) {
     pass();
-    let access = (core::ptr::from_ref(atomic).addr(), is_change);
+    let access = (address, is_change);
     let is_switch =
         CHOOSER.with(|chooser| chooser.borrow_mut().as_mut().map_or(Some(false), |it| it.is_switch(access)));
     if is_switch.unwrap_or_else(|| std::thread::panicking() || panic!("threads go on for ever")) {

@@ -10,7 +10,7 @@ pub const UNIT: usize = 1024;
 pub const UNITS_PER_PAGE: usize = PAGE_BYTES / UNIT;
 pub const NAMES: [&str; 2] = ["a", "b"];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     /// Of one of [`NAMES`], for reading and writing; O_APPEND if the last says so.
     Open(usize, OpenFlags, bool),
@@ -76,37 +76,56 @@ pub fn call_of(append: bool, fd: impl Fn() -> BoxedStrategy<u32>) -> impl Strate
     ]
 }
 
-/// A call on the bytes of the file, near its end and the borders of its pages.
-pub fn call_near_the_end(append: bool) -> impl Strategy<Value = Call> {
-    let fd = || 0..2_u32;
-    let at = || prop::sample::select(&[0_usize, 3, 4, 5, 6, 7, 8, 9][..]);
-    let length = || prop::sample::select(if append { &[1_usize][..] } else { &[1_usize, 4][..] });
-    let value = || 1..200_u8;
-    let seek = (fd(), prop::sample::select(&[-2_i64, 0, 2][..]), Just(Whence::Current));
-    prop_oneof![
-        2 => fd().prop_map(|fd| Call::Read(fd, 1)),
-        2 => (fd(), value()).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
-        2 => (fd(), at(), length()).prop_map(|(fd, start, length)| Call::ReadAt(fd, start, length)),
-        2 => (fd(), at(), length(), value()).prop_map(|(fd, start, length, fill)| Call::WriteAt(fd, start, length, fill)),
-        1 => seek.prop_map(|(fd, offset, whence)| Call::Seek(fd, offset, whence)),
-        3 => (fd(), at()).prop_map(|(fd, size)| Call::Resize(fd, size)),
-        1 => fd().prop_map(Call::Size),
-    ]
+/// Every call on the bytes of the file, near its end and the borders of its pages; what is O_APPEND is written unit by unit.
+pub fn calls_near_the_end(append: bool) -> Vec<Call> {
+    let of = |fd: u32| {
+        let value = 7 + fd as u8;
+        let lengths = if append { &[1_usize][..] } else { &[1, 4] };
+        let at = move |start: usize| {
+            let of_length = move |length: &usize| {
+                let write = |fill| Call::WriteAt(fd, start, *length, fill);
+                [Call::ReadAt(fd, start, *length), write(value), write(0)]
+            };
+            lengths.iter().flat_map(of_length)
+        };
+        let sizes = [0, 3, 4, 5, 8, 9].map(|size| Call::Resize(fd, size));
+        let seeks = [-2, 2].map(|offset| Call::Seek(fd, offset, Whence::Current));
+        let others = [Call::Read(fd, 1), Call::Write(fd, 1, value), Call::Size(fd)];
+        [0, 4, 5, 8].into_iter().flat_map(at).chain(sizes).chain(seeks).chain(others)
+    };
+    [0, 1].into_iter().flat_map(of).collect()
 }
 
-/// A call that changes what numbers lead to, or shows it.
-pub fn call_on_numbers(append: bool) -> impl Strategy<Value = Call> {
-    let fd = || 0..5_u32;
-    prop_oneof![
-        2 => fd().prop_map(Call::Close),
-        2 => fd().prop_map(Call::SetOnExec),
-        2 => fd().prop_map(Call::Duplicate),
-        3 => (fd(), fd()).prop_map(|(fd, target)| Call::DuplicateTo(fd, target)),
-        1 => (0..NAMES.len()).prop_map(move |name| Call::Open(name, OpenFlags::CREATE, append)),
-        2 => (2..4_u32).prop_map(|fd| Call::Read(fd, 1)),
-        2 => (0..4_u32, 1..200_u8).prop_map(|(fd, fill)| Call::Write(fd, 1, fill)),
-        1 => fd().prop_map(Call::Size),
-    ]
+/// Every call that changes what one of these numbers leads to, or shows it.
+pub fn calls_on_numbers() -> Vec<Call> {
+    let of = |fd: u32| {
+        let to = (0..5).map(move |target| Call::DuplicateTo(fd, target));
+        let shows = [Call::Read(fd, 1), Call::Write(fd, 1, 7 + fd as u8), Call::Size(fd)];
+        [Call::Close(fd), Call::SetOnExec(fd), Call::Duplicate(fd)].into_iter().chain(to).chain(shows)
+    };
+    let opens = [OpenFlags::NONE, OpenFlags::CREATE, OpenFlags::CREATE | OpenFlags::TRUNCATE];
+    let opens = (0..NAMES.len()).flat_map(move |name| opens.map(|flags| Call::Open(name, flags, false)));
+    let unlinks = (0..NAMES.len()).map(Call::Unlink);
+    (0..5).flat_map(of).chain(opens).chain(unlinks).collect()
+}
+
+/// Every call on a pipe, to which there is another pair of numbers by copies, of a unit, a part of a page, or a page.
+pub fn calls_on_pipes() -> Vec<Call> {
+    let lengths = [1, 2, UNITS_PER_PAGE];
+    let reads = lengths.map(|length| Call::Read(2, length));
+    let writes = lengths.map(|length| Call::Write(3, length, 7));
+    let ends = [2, 3].into_iter().flat_map(|fd| {
+        [
+            Call::Close(fd),
+            Call::Duplicate(fd),
+            Call::SetOnExec(fd),
+            Call::DuplicateTo(fd, 4),
+            Call::DuplicateTo(0, fd),
+            Call::DuplicateTo(5 - fd, fd),
+        ]
+    });
+    let copies = [Call::Close(4), Call::Read(4, 1), Call::Write(4, 1, 8), Call::Write(3, 1, 8)];
+    reads.into_iter().chain(writes).chain(ends).chain(copies).collect()
 }
 
 /// A call on a pipe's descriptors, of up to a page; it closes one as often as this says, among twelve that read or write.

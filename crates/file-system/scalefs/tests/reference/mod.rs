@@ -364,7 +364,7 @@ pub fn any_call(name_count: u8) -> impl Strategy<Value = Call> {
 }
 
 /// A call on paths that are drawn so, from the working directory on.
-pub fn call_on<P: Strategy<Value = String> + 'static>(any_path: impl Fn() -> P) -> impl Strategy<Value = Call> {
+fn call_on<P: Strategy<Value = String> + 'static>(any_path: impl Fn() -> P) -> impl Strategy<Value = Call> {
     let flags = prop_oneof![
         2 => Just(OpenFlags::READ),
         4 => Just(OpenFlags::CREATE | OpenFlags::WRITE),

@@ -391,7 +391,7 @@ fn calls_of_several_users_that_are_overtaken_have_an_order() {
     let files = || prop::sample::select(vec![vec![0], vec![1], vec![0, 2], vec![1, 0], vec![1, 3]]);
     overtake(
         history::plans(30).longer(40),
-        |_| files().prop_flat_map(|files| of_few_calls(any_users_call(files))),
+        move |_| files().prop_flat_map(|files| of_few_calls(any_users_call(files))),
         explain_calls_alone,
     );
 }

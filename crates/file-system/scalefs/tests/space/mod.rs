@@ -79,7 +79,7 @@ fn free_inodes_are_those_that_are_not_in_use() {
 
 #[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
-    overtake(history::plans(10), |_| of_few_calls(any_call()), check);
+    overtake(history::plans(10).longer(10), |_| of_few_calls(any_call()), check);
 }
 
 /// None were free, when all were on their way to a core.
@@ -96,6 +96,8 @@ fn inodes_on_their_way_are_free() {
 #[cfg(shuttle)]
 #[test]
 fn planted_faults_are_found() {
+    let fault = "scalefs: a budget is taken in two steps";
+    sync::mutant::must_be_caught(fault, || overtake(0..10_000, |_| of_few_calls(any_call()), check));
     let fault = "scalefs: what is left is counted where it lies";
     sync::mutant::must_be_caught(fault, || repeat(100_000, found_once(), check));
 }
@@ -131,4 +133,14 @@ fn check(number: u64, plan: &Plan) {
     let there = (0..NAMES.len()).filter(|name| call(fs, &core, context, Call::Remove(*name)).is_ok()).count();
     assert_eq!(now_free, LIMIT - there as u64, "round {number}:\n{}", told(&made));
     assert_eq!(settled(), Ok(LIMIT));
+    // And no more, nor fewer, can be made.
+    let verbs = &fs.begin(&core, context, &Spin);
+    let make = |number: u64| {
+        let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        let opened = names::open(verbs, Start::WorkingDirectory, format!("n{number}").as_bytes(), flags, 0o600);
+        opened.map(|opened| names::close(verbs, opened.handle))
+    };
+    let outcomes: Vec<_> = (0..=LIMIT).map(make).collect();
+    let made_until = outcomes.iter().position(Result::is_err);
+    assert_eq!(made_until, Some(LIMIT as usize), "round {number}: {outcomes:?}\n{}", told(&made));
 }

@@ -15,7 +15,7 @@ use transact::{Transactional, WithData};
 pub const PATHS: [&str; 3] = ["f", "g", "n"];
 
 /// A call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     Open(&'static str, OpenFlags, StatusFlags, NumberChoice),
     Close(u32),

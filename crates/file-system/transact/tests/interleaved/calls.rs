@@ -11,7 +11,7 @@ pub type Path = &'static str;
 const PATHS: [Path; 14] =
     ["f", "g", "s", "n", "d", "d/f", "d/n", "e", "e/n", "d/c", "d/c/n", "d/../f", "d/c/..", "s/f"];
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Call {
     Open(Path),
     Create(Path),

@@ -3,7 +3,10 @@
 
 use std::hash::{Hash, Hasher};
 
-use history::{State, explore, is_linearisable, of_few_calls, overtake, overtake_and_repeat, play, rounds};
+use history::{
+    Event, State, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
+    overtake_and_repeat, overtake_each, pairs, play, rounds,
+};
 use percpu::testing::World;
 use plain::{Plain, Process};
 use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, Start, directories};
@@ -19,7 +22,7 @@ use crate::interleaved::calls::{Call, perform};
 const NAMES: [&str; 4] = ["n", "m", "d/n", "d/m"];
 
 /// What a thread does at a time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Action {
     Alone(Call),
     Together(Vec<Call>),
@@ -100,17 +103,41 @@ impl Maps {
     }
 }
 
+impl Action {
+    fn calls(&self) -> &[Call] {
+        match self {
+            Action::Alone(call) => std::slice::from_ref(call),
+            Action::Together(calls) => calls,
+        }
+    }
+}
+
 impl State for Maps {
     type Step = (Action, Outcome);
 
     fn take(&mut self, _: usize, (action, outcome): &(Action, Outcome)) -> bool {
         let Some(outcome) = outcome else { return true };
-        let calls = match action {
-            Action::Alone(call) => std::slice::from_ref(call),
-            Action::Together(calls) => calls,
-        };
-        calls.iter().zip(outcome).all(|(made, told)| perform(&self.file_system.begin(&self.process), *made, 0) == *told)
+        let make = |call: &Call| perform(&self.file_system.begin(&self.process), *call, 0);
+        action.calls().iter().zip(outcome).all(|(call, told)| make(call) == *told)
     }
+}
+
+/// What shows what is left: of a file its links and rights.
+fn looks() -> [Action; NAMES.len()] {
+    let fields = Fields::LINK_COUNT | Fields::PERMISSIONS;
+    NAMES.map(|name| Action::Alone(Call::Stat(name, Follow::Nothing, fields)))
+}
+
+/// Whether ordinary maps say so, in which each action is one step.
+fn no_action_of_it_commutes(plan: &Plan) -> bool {
+    no_call_commutes(plan, |order| {
+        let maps = Maps::new();
+        let make = |action: &Action| -> Vec<_> {
+            action.calls().iter().map(|call| perform(&maps.file_system.begin(&maps.process), *call, 0)).collect()
+        };
+        let outcomes = in_order(plan, order, |_, action| make(action));
+        (outcomes, looks().map(|look| make(&look)))
+    })
 }
 
 /// As `explain`, but that no core maintains meanwhile: words that all maintain are where threads would be overtaken most.
@@ -161,8 +188,19 @@ fn explain_if(maintains: bool, number: u64, plan: &Plan) {
             outcome
         }
     });
-    let events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(history::Made::event).collect()).collect();
-    assert!(is_linearisable(&events, &Maps::new()), "no order explains round {number}:\n{}", history::told(&made));
+    let mut events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(history::Made::event).collect()).collect();
+    // So few others are in the way of no transaction eight times.
+    let has_happened = |made: &history::Made<_, Outcome>| made.outcome.is_some();
+    assert!(maintains || made.iter().flatten().all(has_happened), "{}", history::told(&made));
+    // What is left is looked at in the end: no plan has to do so.
+    let look = |look: Action| {
+        let told = look.calls().iter().map(|call| perform(&fs.begin(&core, &context, &Spin), *call, 0)).collect();
+        Event { steps: vec![(look, Some(told))], began: u64::MAX - 1, ended: u64::MAX }
+    };
+    let looks: Vec<_> = looks().into_iter().map(look).collect();
+    let told = format!("{}{looks:?}", history::told(&made));
+    events.push(looks);
+    assert!(is_linearisable(&events, &Maps::new()), "no order explains round {number}:\n{told}");
 }
 
 #[test]
@@ -176,7 +214,43 @@ fn transactions_and_calls_of_several_cores_have_an_order() {
 
 #[test]
 fn transactions_and_calls_that_are_overtaken_have_an_order() {
-    overtake(history::plans(10).longer(2), |_| of_few_calls(any_action()), explain_calls_alone);
+    let plans = |number| {
+        let matters = move |plan: &Plan| is_sample(number) || no_action_of_it_commutes(plan);
+        of_few_calls(any_action()).prop_filter("no action commutes", matters)
+    };
+    overtake(history::plans(10).longer(20), plans, explain_calls_alone);
+}
+
+/// Every two actions of one call each, of which one is a transaction at least.
+fn every_two() -> impl Iterator<Item = Plan> {
+    let of = |name| {
+        let fields = Fields::IDENTITY | Fields::LINK_COUNT | Fields::PERMISSIONS;
+        [
+            Call::Create(name),
+            Call::CreateNew(name),
+            Call::Unlink(name),
+            Call::MakeDirectory(name),
+            Call::RemoveDirectory(name),
+            Call::Exists(name),
+            Call::Stat(name, Follow::Nothing, fields),
+            Call::ChangeMode(name, 0o600),
+        ]
+    };
+    let of_two = [("n", "m"), ("m", "n"), ("n", "d/n"), ("d/n", "n"), ("d/n", "m")];
+    let of_two = of_two.into_iter().flat_map(|(old, new)| {
+        [Call::Link(old, new), Call::Rename(old, new), Call::RenameNew(old, new), Call::Exchange(old, new)]
+    });
+    let calls: Vec<Call> = NAMES.into_iter().flat_map(of).chain(of_two).collect();
+    let together: Vec<Action> = calls.iter().map(|call| Action::Together(vec![*call])).collect();
+    let with_one_alone = together.clone().into_iter().flat_map(move |first| {
+        calls.clone().into_iter().map(move |second| vec![vec![first.clone()], vec![Action::Alone(second)]])
+    });
+    pairs(&together).collect::<Vec<_>>().into_iter().chain(with_one_alone)
+}
+
+#[test]
+fn every_two_actions_that_do_not_commute_have_an_order() {
+    overtake_each(mattering(every_two(), no_action_of_it_commutes), explain_calls_alone);
 }
 
 /// Each makes a name if the other's is not there: never both.
