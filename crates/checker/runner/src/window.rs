@@ -244,9 +244,7 @@ fn all<'a>(test: Test<'a, 'a>) -> impl Iterator<Item = &'a Call<'a>> {
 fn digest(plan: &Plan<'_>, test: Test<'_, '_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for call in all(test) {
-        let arguments = plan.arguments(call).iter().map(Value::to_string);
-        (plan.shapes[call.shape].call.as_ref(), call.process, call.core).hash(&mut hasher);
-        arguments.for_each(|argument| argument.hash(&mut hasher));
+        (plan.shapes[call.shape].call.as_ref(), call.process, call.core, plan.arguments(call)).hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -13,7 +13,7 @@ const DEPTH_LIMIT: usize = 8;
 
 /// A value of a test case or of a result ("Values" in `docs/reference/test-cases.md`). Texts of one that was read from a
 /// document stay in the document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Value<'a> {
     /// A call without a result, or an argument that was not given.
     Null,

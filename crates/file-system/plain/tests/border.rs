@@ -234,3 +234,16 @@ fn pages_of_two_mappings_do_not_grow_together() {
         assert_eq!(grown, if is_one { Ok(100 * PAGE) } else { Err(Errno::EFAULT) }, "pages 0 and {second} of a file");
     }
 }
+
+/// What `plain` does not model is refused, and nothing below it.
+#[test]
+fn as_many_pages_as_are_modelled_can_be_mapped() {
+    const LARGEST: u64 = 1 << 16;
+    let file_system = Plain::default();
+    let process = Process::new(&file_system, Credentials::SUPERUSER);
+    let call = file_system.begin(&process);
+    let map =
+        |pages: u64| memory::map(&call, Address::Any, pages * 4096, Protection::ReadWrite, MappedObject::Anonymous);
+    assert!(map(LARGEST).is_ok());
+    assert_eq!(map(LARGEST + 1), Err(Errno::ENOMEM));
+}

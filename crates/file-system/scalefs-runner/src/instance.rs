@@ -4,11 +4,14 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, Core, OwnerId};
 use scalefs::{Clocked, Direct, Ended, Errno, InProcess, OpenNode, Process, ProcessNumber, ScaleFs, ScaleFsConfig};
 use sync::Spin;
+
+use runner::place::CORE_LIMIT;
 
 use crate::children::Children;
 use crate::options::Options;
@@ -63,7 +66,11 @@ pub struct Instance {
     file_system: &'static ScaleFs,
     processes: &'static [Process],
     children: &'static Children<Process>,
+    seats: &'static Seats,
 }
+
+/// By worker: what its thread entered with, or null. An actor is never freed.
+type Seats = [AtomicPtr<Actor>; CORE_LIMIT];
 
 /// What a thread acts through.
 pub struct Actor {
@@ -77,6 +84,7 @@ pub struct Actor {
     pub clock: Clock,
     /// The thread's core.
     pub core: Core<'static>,
+    seats: &'static Seats,
 }
 
 thread_local! {
@@ -120,6 +128,7 @@ impl Instance {
             file_system,
             processes: Box::leak(processes.into()),
             children: Box::leak(Box::new(Children::none())),
+            seats: Box::leak(Box::default()),
         })))
     }
 
@@ -147,19 +156,26 @@ impl Instance {
         ends.iter().map(|&(end, name)| format!("{:x} {end:x} {name}\n", std::mem::replace(&mut start, end))).collect()
     }
 
-    /// The calling thread acts as core `number` from now on.
+    /// The calling thread acts as core `number` from now on; if it is a worker's, others can take its seat.
     ///
     /// # Errors
     /// The core is taken.
-    pub fn enter(&'static self, number: usize) -> Result<(), String> {
+    pub fn enter(&'static self, number: usize, worker: Option<usize>) -> Result<(), String> {
         let actor = Actor {
             file_system: self.file_system,
             processes: self.processes,
             children: self.children,
             clock: clock(),
             core: claim(self.arena, number)?,
+            seats: self.seats,
         };
-        ACTOR.set(Some(Box::leak(Box::new(actor))));
+        let actor = Box::into_raw(Box::new(actor));
+        if let Some(worker) = worker {
+            // Release: who takes the seat sees what lies there.
+            self.seats[worker].store(actor, Ordering::Release);
+        }
+        // SAFETY: made just now, and never freed.
+        ACTOR.set(Some(unsafe { &*actor }));
         Ok(())
     }
 }
@@ -178,6 +194,15 @@ impl Subject for Actor {
 
     fn actor() -> &'static Actor {
         ACTOR.get().expect("threads enter the instance before they serve")
+    }
+
+    fn take_seat(worker: usize) {
+        let seat = Self::actor().seats[worker].load(Ordering::Acquire);
+        // SAFETY: null, or an actor, which is never freed. A core is one thread's at a time: the coordinator lets one
+        // thread run at a time, and gives each worker another seat before one of them does anything else.
+        if let Some(actor) = unsafe { seat.as_ref() } {
+            ACTOR.set(Some(actor));
+        }
     }
 
     #[inline]

@@ -27,6 +27,7 @@ mod outside;
 mod own_memory;
 mod plain;
 mod process_calls;
+mod seats;
 mod socket_calls;
 mod subject;
 mod surroundings;
@@ -110,7 +111,7 @@ impl Program for ScaleFsProgram {
     }
 
     fn enter(&self, core: Option<usize>) -> Result<(), String> {
-        self.instance.enter(core.map_or(self.options.cores, |worker| self.options.core_of(worker)))
+        self.instance.enter(core.map_or(self.options.cores, |worker| self.options.core_of(worker)), core)
     }
 
     fn target(&self) -> Result<Self::Target, String> {

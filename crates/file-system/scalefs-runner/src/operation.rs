@@ -124,6 +124,8 @@ pub enum Work {
     Maintain {
         idle_cores_too: bool,
     },
+    /// The thread acts as this worker's core from now on, and maintains it.
+    TakeSeat(usize),
 }
 
 impl Work {
@@ -234,6 +236,13 @@ impl<H> Operation<H> {
         }
     }
 
+    /// Whether it is a step of a set-up or observation, if it is no call under test.
+    pub fn is_step(&self) -> bool {
+        // Behind rounds of calls, that maintenance is due is what the next window is to find.
+        let is_between = matches!(self.work, Work::Nothing | Work::Warm(_) | Work::Maintain { .. } | Work::TakeSeat(_));
+        !is_between && matches!(self.stage, Stage::Alone)
+    }
+
     fn perform_alone<S: Subject<Handle = H>>(&mut self, actor: &S) -> i64 {
         let process = self.process;
         let first = self.paths[0].bytes();
@@ -272,14 +281,13 @@ impl<H> Operation<H> {
                 planted::count_per_core(actor.core());
                 Ok(Outcome::Success)
             }
-            // Without maintenance behind it: that it is due is what the next window is to find.
             Work::Warm(rounds) => outside::warm(actor, rounds).map(done),
-            work => {
-                let outcome = self.perform_outside(actor, work).map(Outcome::Outside);
-                // What a set-up step left in its core's caches reaches the objects, as it does in time.
-                actor.maintain(false);
-                outcome
+            Work::TakeSeat(worker) => {
+                S::take_seat(worker);
+                S::actor().maintain(false);
+                Ok(Outcome::Success)
             }
+            work => self.perform_outside(actor, work).map(Outcome::Outside),
         };
         self.finish(outcome)
     }

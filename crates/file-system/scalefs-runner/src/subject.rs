@@ -28,6 +28,10 @@ pub trait Subject: 'static {
     /// If it has not entered an instance: an error of this program.
     fn actor() -> &'static Self;
 
+    /// From now on the calling thread acts through what the thread of this worker entered with. Nobody acts through that
+    /// meanwhile.
+    fn take_seat(_worker: usize) {}
+
     /// Begins a call of a process.
     fn enter(&self, process: usize) -> Self::Call<'_>;
 

@@ -15,7 +15,7 @@ use program_runner::planted;
 use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
-use runner::place::{PROCESS_LIMIT, Place};
+use runner::place::{CORE_LIMIT, PROCESS_LIMIT, Place};
 use runner::target::{Agents, CallsEnd, Execution, Marks, Signature, Target};
 use wire::results::ResultsWriter;
 use wire::value::Value;
@@ -26,6 +26,7 @@ use crate::name_calls::NameCall;
 use crate::operation::{Operation, Outcome, Work};
 use crate::outside::{self, CONSTRUCTION, Look};
 use crate::process_calls::{self, PARENT};
+use crate::seats::seats;
 use crate::socket_calls::{self, SocketTest, SocketWork};
 use crate::subject::Subject;
 use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
@@ -126,6 +127,8 @@ pub struct FileSystemTarget<S> {
     surroundings: Surroundings,
     /// Rounds of calls before this window.
     rounds: usize,
+    /// By worker: whose core it acts as in this window.
+    seats: [usize; CORE_LIMIT],
     /// Number of the window, for its names.
     window: u64,
     /// Paths of files that this window may have created.
@@ -155,6 +158,7 @@ impl<S: Subject> FileSystemTarget<S> {
             workers,
             surroundings,
             rounds: 0,
+            seats: Default::default(),
             window: 0,
             paths: Vec::new(),
             directories: Vec::new(),
@@ -277,9 +281,6 @@ impl<S: Subject> FileSystemTarget<S> {
             let delivery = crew.operation(place);
             (delivery.work, delivery.paths[0]) = (Work::Socket(SocketWork::Send { to, byte }), path);
             let sent = crew.run(place, Marks::None);
-            let maintenance = crew.operation(place);
-            maintenance.work = Work::Maintain { idle_cores_too: false };
-            crew.run(place, Marks::None);
             return if sent == 0 { Ok(Value::Null) } else { Err(format!("delivering: error number {}", -sent)) };
         }
         Ok(match std::mem::take(&mut operation.outcome) {
@@ -422,7 +423,12 @@ impl<S: Subject> Execution for FileSystemTarget<S> {
     fn execute(operation: &mut Self::Operation, marks: Marks) -> i64 {
         let actor = S::actor();
         if marks == Marks::None {
-            return operation.perform(actor);
+            let result = operation.perform(actor);
+            if operation.is_step() {
+                // What a step left in its core's caches reaches the objects, as it does in time.
+                actor.maintain(false);
+            }
+            return result;
         }
         marker::call_begin();
         let result = operation.perform(actor);
@@ -437,9 +443,9 @@ impl<S: Subject> Target for FileSystemTarget<S> {
     }
 
     fn begin_window(&mut self, order: &[u8], test: impl FnOnce() -> u64) {
-        if self.surroundings.warm > 1 {
-            self.rounds = self.surroundings.rounds(order, test());
-        }
+        let test = test();
+        self.seats = seats(order, test, self.workers);
+        self.rounds = self.surroundings.rounds(order, test);
     }
 
     fn fresh(&mut self, crew: &mut Crew<Self>, _: Agents, _: impl Iterator<Item = usize>) -> Result<(), String> {
@@ -455,7 +461,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         run(crew, 0, Work::Maintain { idle_cores_too });
         for core in 0..self.workers {
             let place = Place::Worker { process: 0, core };
-            crew.operation(place).work = Work::Maintain { idle_cores_too: false };
+            crew.operation(place).work = Work::TakeSeat(self.seats[core]);
             crew.run(place, Marks::None);
             crew.operation(place).work = Work::Warm(self.rounds);
             match crew.run(place, Marks::None) {

@@ -301,6 +301,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         let NamedNode { directory: Node { at: directory, .. }, key, node: Node { at: expected, .. } } = name;
         let (core, counts) = (self.core(), self.fs.counts());
         self.working_on(&[directory, expected]);
+        #[cfg(feature = "planted-causes")]
+        crate::planted_causes::take_name(core.index().get(), expected.inode().links.applied());
         let closed = match expected.kind() {
             Kind::Directory => Some(self.close(expected, &self.guard)?),
             _ => None,

@@ -28,3 +28,37 @@ impl ScaleFs {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    extern crate std;
+
+    use std::format;
+
+    use percpu::testing::World;
+    use posix_calls::{Credentials, Start, names};
+    use sync::Spin;
+
+    use crate::{Context, ScaleFs, ScaleFsConfig};
+
+    /// Regression test: mutants showed that nothing but time told whether a directory grows at all.
+    #[test]
+    fn a_crowded_directory_is_remembered_and_grows() {
+        let world = World::new(1);
+        let core = world.core(0);
+        let config = ScaleFsConfig { root_bucket_count: 2, ..ScaleFsConfig::default() };
+        let fs = ScaleFs::create(&core, config).unwrap();
+        let context = Context::new(fs, &core, Credentials::SUPERUSER);
+        let wants_growth = || fs.root_node().directory().names.wants_growth();
+        for number in 0..1000 {
+            let path = format!("n{number}");
+            names::symlink(&fs.begin(&core, &context, &Spin), b"target", Start::WorkingDirectory, path.as_bytes())
+                .unwrap();
+        }
+        assert!(wants_growth());
+        for _ in 0..1000 {
+            fs.maintain(&core, &Spin);
+        }
+        assert!(!wants_growth());
+    }
+}

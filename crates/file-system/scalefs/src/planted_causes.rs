@@ -1,32 +1,38 @@
 //! Sharing that is planted in the making of a name, to check what reports call its first cause: never in ordinary builds.
 //!
 //! Three causes, each of which can be taken away by itself: a lock with what is only touched while it is held, a counter, and
-//! two words in one line. And four sharings that show in a corner alone, each to be found by an option of the target
-//! `scalefs`. Atomic, relaxed: nothing hangs on their values, and no window runs two calls at a time.
+//! two words in one line. Four sharings show in a corner alone, each to be found by an option of the target `scalefs`. And two
+//! need three calls: one of them on a third core, or a third name of their file. Atomic, relaxed: nothing hangs on their values, and no window runs two calls at a time.
 
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 /// What is planted, as a sum of [`LOCK`] and its kin. Written before the first call. Atomic, relaxed.
-pub static PLANTED: AtomicU8 = AtomicU8::new(0);
+pub static PLANTED: AtomicU16 = AtomicU16::new(0);
 /// A lock and three words under it, on a line each: four lines.
-pub const LOCK: u8 = 1;
+pub const LOCK: u16 = 1;
 /// A counter: one line.
-pub const COUNTER: u8 = 2;
+pub const COUNTER: u16 = 2;
 /// Two words, each for the cores of one parity: one line.
-pub const PAIR: u8 = 4;
+pub const PAIR: u16 = 4;
 
 /// A word that each core reads, and writes with each 64th name since its maintenance: one line.
-pub const LATE: u8 = 8;
+pub const LATE: u16 = 8;
 /// A counter of names beyond 200 bytes: one line.
-pub const LONG: u8 = 16;
+pub const LONG: u16 = 16;
 /// A counter of names in directories that are not the root: one line.
-pub const DEEP: u8 = 32;
+pub const DEEP: u16 = 32;
 /// A counter of names that others than the superuser make: one line.
-pub const USERS: u8 = 64;
+pub const USERS: u16 = 64;
+/// A line of each core, written by who makes a name there, and read by who takes one away on a core from the third on.
+pub const THIRD: u16 = 128;
+/// A counter of names that are taken from files of three or more: one line.
+pub const MANY: u16 = 256;
 
 const LATE_PERIOD: u64 = 64;
 const LONG_BYTES: usize = 200;
 const MOST_CORES: usize = 256;
+const THIRD_CORE: usize = 2;
+const MANY_NAMES: i64 = 3;
 
 #[repr(align(128))]
 struct Line([AtomicU64; 2]);
@@ -48,6 +54,8 @@ static NAMES_LATE: Line = Line::new();
 static NAMES_LONG: Line = Line::new();
 static NAMES_DEEP: Line = Line::new();
 static NAMES_OF_USERS: Line = Line::new();
+static NAMES_OF_CORE: [Line; MOST_CORES] = [const { Line::new() }; MOST_CORES];
+static NAMES_OF_MANY: Line = Line::new();
 static SINCE_MAINTENANCE: [Line; MOST_CORES] = [const { Line::new() }; MOST_CORES];
 
 // The functions are called as a lock's are in C: by that a report knows them.
@@ -95,6 +103,9 @@ pub(crate) fn make_name(Name { core, bytes, in_root, by_superuser }: Name) {
             NAMES_LATE.0[0].load(Ordering::Relaxed);
         }
     }
+    if planted & THIRD != 0 {
+        NAMES_OF_CORE[core].0[0].fetch_add(1, Ordering::Relaxed);
+    }
     for (corner, is_there, counter) in [
         (LONG, bytes > LONG_BYTES, &NAMES_LONG),
         (DEEP, !in_root, &NAMES_DEEP),
@@ -116,5 +127,17 @@ pub(crate) fn make_name(Name { core, bytes, in_root, by_superuser }: Name) {
     }
     if planted & PAIR != 0 {
         NAMES_OF_PARITY.0[core % 2].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A core takes a name from an object that has so many.
+#[inline(never)]
+pub(crate) fn take_name(core: usize, names: i64) {
+    let planted = PLANTED.load(Ordering::Relaxed);
+    if planted & THIRD != 0 && core >= THIRD_CORE {
+        NAMES_OF_CORE.iter().for_each(|line| _ = line.0[0].load(Ordering::Relaxed));
+    }
+    if planted & MANY != 0 && names >= MANY_NAMES {
+        NAMES_OF_MANY.0[0].fetch_add(1, Ordering::Relaxed);
     }
 }

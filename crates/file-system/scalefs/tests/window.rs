@@ -357,6 +357,22 @@ fn what_is_unmapped_or_cut_off_raises_a_signal() {
     });
 }
 
+/// By an address somebody could store behind the end, which nobody would clear when the file grows.
+#[test]
+fn the_page_in_which_a_file_ends_is_shown_for_loads_alone() {
+    with_systems(|real, _, base| {
+        real.call(|call| data::write_at(call, real.fd, &[7; PAGE as usize + 1], 0)).unwrap();
+        let object = real.object(Some((0, Sharing::Shared)));
+        real.call(|call| memory::map(call, Address::Fixed(base), 2 * PAGE, Protection::ReadWrite, object)).unwrap();
+        let touch = |page: u64, access| real.call(|call| call.touch(base + page * PAGE, access));
+        assert!(touch(0, MemoryAccess::Store).is_ok(), "a whole page");
+        assert!(matches!(touch(1, MemoryAccess::Store), Err(TouchError::EndsWithin)));
+        assert!(touch(1, MemoryAccess::Load).is_ok());
+        real.call(|call| data::truncate(call, real.fd, 2 * PAGE as i64)).unwrap();
+        assert!(touch(1, MemoryAccess::Store).is_ok(), "it ends with the page");
+    });
+}
+
 /// A cut within a page takes away stores to the file's page, so that they do not show when it grows; a program's copy is its own.
 #[test]
 fn a_copy_is_stored_to_whatever_becomes_of_the_file_within_the_page() {
