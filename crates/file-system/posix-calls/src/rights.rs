@@ -35,11 +35,17 @@ impl Need {
     /// # Errors
     /// EACCES.
     pub fn check(self, credentials: &Credentials, kind: Kind, permissions: Permissions) -> Result<(), Errno> {
-        if !credentials.is_superuser() {
-            return check_user(credentials, permissions, self);
+        if credentials.is_superuser() {
+            return self.check_superuser(kind, || Ok(permissions.mode));
         }
-        // Everything is allowed but to execute what nobody may.
-        let is_allowed = self.0 & 1 == 0 || kind == Kind::Directory || permissions.mode & 0o111 != 0;
+        check_user(credentials, permissions, self)
+    }
+
+    /// The same for the superuser, to whom everything is allowed but to execute what nobody may: mostly the mode has not to
+    /// be read.
+    #[inline]
+    pub(crate) fn check_superuser(self, kind: Kind, mode: impl FnOnce() -> Result<u32, Errno>) -> Result<(), Errno> {
+        let is_allowed = self.0 & 1 == 0 || kind == Kind::Directory || mode()? & 0o111 != 0;
         if is_allowed { Ok(()) } else { Err(Errno::EACCES) }
     }
 }

@@ -70,12 +70,8 @@ pub(crate) fn check_permission<'v, V: ObjectOperations>(
     node: V::Node<'v>,
     need: Need,
 ) -> Result<(), Errno> {
-    let credentials = objects.credentials();
-    if credentials.is_superuser() {
-        // Everything is allowed but to execute what nobody may: nothing has to be read.
-        let is_allowed =
-            need.0 & 1 == 0 || objects.kind(node) == Kind::Directory || objects.permissions(node)?.mode & 0o111 != 0;
-        return if is_allowed { Ok(()) } else { Err(Errno::EACCES) };
+    if objects.credentials().is_superuser() {
+        return need.check_superuser(objects.kind(node), || Ok(objects.permissions(node)?.mode));
     }
     if objects.permits(node, need)? { Ok(()) } else { Err(Errno::EACCES) }
 }

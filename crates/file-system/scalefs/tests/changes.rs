@@ -2,6 +2,7 @@
 //! other cores at the same names.
 #![cfg(not(any(loom, shuttle)))]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,11 +12,11 @@ use plain::Plain;
 use proptest::prelude::*;
 use scalefs::names::{self, RenameMode};
 use scalefs::{
-    Context, Credentials, Decision, Fields, Follow, Kind, Moment, NameChange, NameChanges, NewObject,
-    ObjectOperations as _, OpenFlags, OperationError, Permissions, ScaleFs, ScaleFsConfig, Start, attributes,
-    directories,
+    Claim, Context, Credentials, Decision, Fields, Follow, Host, InodeNumber, Kind, Moment, NameChange, NameChanges,
+    NewObject, ObjectOperations as _, OpenFlags, OperationError, Permissions, Precedence, ScaleFs, ScaleFsConfig,
+    Start, attributes, directories,
 };
-use sync::Spin;
+use sync::{Spin, Wait, WaitReason};
 
 const PERMISSIONS: Permissions = Permissions { mode: 0o755, user: 0, group: 0 };
 const DIRECTORIES: [&str; 4] = ["", "a", "b", "a/c"];
@@ -335,4 +336,65 @@ fn threads_that_turn_names_round_lose_none() {
     assert!(done.load(Ordering::Relaxed) > ROUNDS / 10, "only {done:?} sets happened");
     (0..8).for_each(|_| fs.maintain_with_idle_cores(&core, &Spin));
     assert_eq!(numbers(), before, "names or counts were lost");
+}
+
+/// Counts how often somebody waits for a claim, each time for a millisecond.
+#[derive(Default)]
+struct Waiting(Cell<u64>);
+
+impl Wait for Waiting {
+    fn wait(&self, reason: WaitReason, _: u32) {
+        assert_eq!(reason, WaitReason::Claim);
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+impl Host for Waiting {
+    fn now_ns(&self) -> u64 {
+        (1 + self.0.get()) * 1_000_000
+    }
+}
+
+/// With two cores, of which each can begin calls.
+fn with_two_cores(test: impl FnOnce(&dyn Fn(usize, &dyn Fn(&scalefs::Direct<'_, Waiting>)) -> u64)) {
+    let world = World::new(2);
+    let cores = [world.core(0), world.core(1)];
+    let fs = ScaleFs::create(&cores[0], ScaleFsConfig::default()).unwrap();
+    let contexts = [0, 1].map(|core: usize| Context::new(fs, &cores[core], Credentials::SUPERUSER));
+    test(&|core, act| {
+        let host = Waiting::default();
+        act(&fs.begin(&cores[core], &contexts[core], &host));
+        host.0.get()
+    });
+}
+
+/// A call that began before a claim has not seen it: who claims waits, but not for ever.
+#[test]
+fn who_claims_waits_a_bounded_time_for_calls_under_way() {
+    with_two_cores(|call| {
+        let claim = |objects| Claim { precedence: Precedence(1), objects, until_ns: u64::MAX };
+        let alone = call(0, &|call| call.end_claim(call.claim(&claim(&[])).unwrap()));
+        assert_eq!(alone, 0, "nobody is in a call");
+        call(1, &|_| {
+            let beside = call(0, &|call| call.end_claim(call.claim(&claim(&[])).unwrap()));
+            assert!((100..100_000).contains(&beside), "waited {beside} times");
+        });
+    });
+}
+
+/// Regression test: a mutant claimed nothing where everything is to be claimed, and only examples could tell.
+#[test]
+fn a_claim_of_no_objects_or_too_many_is_one_of_everything() {
+    let numbers: Vec<InodeNumber> = (100..107).map(InodeNumber).collect();
+    let some = InodeNumber(5);
+    for (objects, concerned) in [(&numbers[..0], true), (&numbers[..6], false), (&numbers[..7], true), (&[some], true)]
+    {
+        with_two_cores(|call| {
+            let claim = Claim { precedence: Precedence(7), objects, until_ns: 9_000_000 };
+            call(0, &|call| _ = call.claim(&claim).unwrap());
+            let heed = |precedence| call(1, &|call| call.heed_claims(Precedence(precedence), &|number| number == some));
+            assert_eq!(heed(7), 0, "{} objects: who is not behind", objects.len());
+            assert_eq!(heed(8), if concerned { 8 } else { 0 }, "{} objects: until the claim is over", objects.len());
+        });
+    }
 }
