@@ -261,6 +261,31 @@ fn a_thousand_names_change_at_one_moment() {
     assert_eq!(space.free_inodes, space.inodes, "objects were lost");
 }
 
+/// What has lost all its names gets none: who holds it may be told so by `stat`, and maintenance forgets it.
+#[test]
+fn a_file_that_has_gone_gets_no_name() {
+    let world = World::new(1);
+    let core = world.core(0);
+    let fs = ScaleFs::create(&core, config(4)).unwrap();
+    let context = Context::new(fs, &core, Credentials::SUPERUSER);
+    let call = fs.begin(&core, &context, &Spin);
+    let opened = names::open(&call, Start::WorkingDirectory, b"a", OpenFlags::CREATE, 0o644).unwrap();
+    let key = call.key(b"b").unwrap();
+    let attempt = || {
+        let after = Some(call.held(&opened.handle));
+        let change = NameChange { directory: call.root(), key: &key, before: None, after };
+        let mut room = [Default::default()];
+        match call.prepare(&[change], Moment { now_ns: 0, touched: &[] }, &mut room) {
+            Ok(prepared) => call.finish(prepared, Decision::Abort).map_err(|error| format!("{error:?}")),
+            Err(error) => Err(format!("{error:?}")),
+        }
+    };
+    assert_eq!(attempt(), Ok(()));
+    names::unlink(&call, Start::WorkingDirectory, b"a").unwrap();
+    assert_eq!(attempt(), Err("Changed".into()));
+    names::close(&call, opened.handle);
+}
+
 /// Two threads turn names round, each in sets of its own that overlap, and two rename; the objects stay the same.
 #[test]
 fn threads_that_turn_names_round_lose_none() {

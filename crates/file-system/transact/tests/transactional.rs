@@ -289,6 +289,9 @@ fn a_listing_has_own_names_too_and_no_phantoms() {
                 false
             };
             cookie = call.list(call.root(), from, &mut each).map_err(Errno::from)?;
+            if names.len() == 1 {
+                create(&call, b"newest")?;
+            }
         }
         if runs.get() == 1 {
             create(&file_system.begin(&process), b"phantom").unwrap();
@@ -296,7 +299,27 @@ fn a_listing_has_own_names_too_and_no_phantoms() {
         Ok(names)
     });
     assert_eq!(runs.get(), 2);
-    assert_eq!(listed.unwrap(), ["a", "c", "phantom", "newer"]);
+    assert_eq!(listed.unwrap(), ["a", "c", "phantom", "newer", "newest"]);
+}
+
+/// Regression test: a mutant let a part that was undone call the transaction fresh again.
+#[test]
+fn what_is_stale_stays_so_when_a_part_is_undone() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process)).attempts(1);
+    let outcome = fs.transaction(|t| {
+        let look = |name| attributes::access(&t.begin(), at(), name, Follow::Nothing, Access::EXISTS);
+        assert_eq!(look(b"n" as &[u8]), Err(Errno::ENOENT));
+        create(&file_system.begin(&process), b"n").unwrap();
+        // What is new is asked together with what was told before.
+        let told = [b"m", b"k"].map(|name| look(name));
+        assert!(told.contains(&Err(Errno::ECANCELED)), "{told:?}");
+        let undone = t.part(|| Err::<(), _>(Errno::EIO));
+        assert!(undone.is_err());
+        assert_eq!(look(b"l"), Err(Errno::ECANCELED));
+        Ok(())
+    });
+    assert_eq!(outcome, Err(Errno::ECANCELED));
 }
 
 /// Waits for what others do, which the process's calls do after some time.
