@@ -65,7 +65,7 @@ FIRST_LIMIT_SECONDS = 900.0
 TRIES = 40
 """As often the compiler may refuse a woven text; each time it says of more mutants that they do not build."""
 SCHEDULED = (
-    *("histories", "data_histories", "mapped_histories", "adya", "claims"),
+    *("histories", "data_histories", "mapped_histories", "memory_histories", "family_histories", "adya", "claims"),
     *("deaths", "family_deaths", "socket_deaths", "models"),
 )
 """Test programs that try more under a scheduler than without one."""

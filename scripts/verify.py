@@ -100,16 +100,21 @@ def lint(cargo: str, crates: Sequence[str] | None = None) -> list[str]:
 
 
 def histories(cargo: str) -> list[str]:
-    """The command that runs all tests that plant faults, under the scheduler."""
-    crates, tests = planting_tests()
+    """The command that runs all tests that are made for a scheduler."""
+    crates, tests = scheduled_tests()
     chosen = [*(f"--package={crate}" for crate in crates), *(part for test in tests for part in ("--test", test))]
     quietly = ["test", "--quiet", "--no-fail-fast", "--profile=schedules"]
     return [*SCHEDULED, cargo, *quietly, *chosen, *RUST[1:], *PRINTING]
 
 
-def planting_tests() -> tuple[list[str], list[str]]:
-    """The crates and test programs that plant faults, themselves or in a module of theirs, or are nothing without a
-    scheduler: only the build under `--cfg shuttle` can plant, so what is left out has never been seen to fail."""
+SEEKS_SCHEDULES = r"must_be_caught|must_catch|\bovertake|\bexplore\(|(?m:^#!\[cfg\(shuttle\)\])"
+"""What a test program says that is made for a scheduler."""
+
+
+def scheduled_tests() -> tuple[list[str], list[str]]:
+    """The crates and test programs that plant faults, themselves or in a module of theirs, let threads be overtaken, or are
+    nothing without a scheduler. Only the build under `--cfg shuttle` can do so: what is left out has never been seen to
+    fail, and of its plans the system's threads overtake each other by chance, if at all."""
     crates, tests = set(), set()
     for program in ROOT.glob("crates/*/*/tests/**/*.rs"):
         folder = next(above for above in program.parents if above.name == "tests")
@@ -119,7 +124,7 @@ def planting_tests() -> tuple[list[str], list[str]]:
         text = program.read_text(encoding="utf-8")
         modules = [program.parent / name for name in re.findall(r"(?m)^mod (\w+);", text)]
         parts = [text, *(part.read_text(encoding="utf-8") for module in modules for part in module_files(module))]
-        if any(re.search(r"must_be_caught|must_catch|(?m:^#!\[cfg\(shuttle\)\])", part) for part in parts):
+        if any(re.search(SEEKS_SCHEDULES, part) for part in parts):
             crates.add(folder.parent.name)
             tests.add(program.stem if program.parent == folder else program.parent.name)
     return sorted(crates), sorted(tests)

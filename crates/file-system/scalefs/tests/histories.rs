@@ -16,11 +16,12 @@ mod times;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use history::threads::{self, Barrier, Clock};
 use history::{
-    Event, State, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
-    overtake_and_repeat, overtake_each, pairs, rounds,
+    Event, State, and_look, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls,
+    overtake, overtake_and_repeat, overtake_first, pairs, rounds,
 };
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
@@ -319,31 +320,57 @@ fn calls_on(paths: &[&str]) -> Vec<Call> {
     paths.iter().flat_map(on).chain(paths.iter().flat_map(with_two)).collect()
 }
 
-/// The calls of each group; on what is deep those that move directories.
-fn calls_of_groups() -> Vec<Vec<Call>> {
+/// The calls of each group, with its paths; on what is deep those that move directories.
+fn groups() -> Vec<(&'static [&'static str], Vec<Call>)> {
     let moves = |call: &Call| {
         matches!(call, Call::MakeDirectory(_) | Call::RemoveDirectory(_) | Call::Rename(..) | Call::Stat(..))
     };
     let up = ["n4/..", "n6/n7/.."].map(|path| Call::Stat(path.to_string(), Follow::Nothing));
     let deep = calls_on(&DEEP).into_iter().filter(moves).chain(up).collect();
-    GROUPS.into_iter().map(calls_on).chain([deep]).collect()
+    GROUPS.into_iter().map(|paths| (paths, calls_on(paths))).chain([(&DEEP[..], deep)]).collect()
+}
+
+/// What shows where a group's paths lead.
+fn looks_at(paths: &[&str]) -> Vec<Call> {
+    paths.iter().map(|path| Call::Stat((*path).to_string(), Follow::Nothing)).collect()
 }
 
 #[test]
 fn every_two_calls_that_do_not_commute_have_an_order() {
-    let plans = calls_of_groups().into_iter().flat_map(|calls| pairs(&calls).collect::<Vec<_>>());
-    overtake_each(mattering(plans, no_call_of_it_commutes), explain_calls_alone);
+    let of = |(paths, calls): (&'static [&'static str], Vec<Call>)| {
+        pairs(&calls).map(move |plan| (plan, looks_at(paths))).collect::<Vec<_>>()
+    };
+    let plans =
+        mattering(groups().into_iter().flat_map(of), |(plan, _): &(Plan, Vec<Call>)| no_call_of_it_commutes(plan));
+    let with_looks = plans.flat_map(|(number, of_group)| {
+        let (pair, looks) = &*of_group;
+        // Two of the paths: there are many pairs of a kind.
+        let some = [number as usize, number as usize / looks.len()].map(|place| looks[place % looks.len()].clone());
+        and_look(pair, &some).map(|plan| (number, Arc::new(plan)))
+    });
+    overtake_first(with_looks, explain_calls_alone);
+}
+
+/// What somebody sees in the middle of a call stays so, and fits together.
+#[test]
+fn looks_beside_every_call_have_an_order() {
+    let of = |(paths, calls): (&[&str], Vec<Call>)| {
+        let list = vec![Call::List("/".to_string(), 20)];
+        let looks = [list.clone(), looks_at(paths), list, looks_at(paths)].concat();
+        calls.into_iter().map(|call| vec![vec![call], looks.clone()]).collect::<Vec<_>>()
+    };
+    overtake_first(mattering(groups().into_iter().flat_map(of), |_| true), explain_calls_alone);
 }
 
 #[test]
 fn calls_that_are_overtaken_have_an_order() {
-    overtake(history::plans(30).longer(70), of_few_paths, explain_calls_alone);
+    overtake(history::plans(30).longer(40), of_few_paths, explain_calls_alone);
 }
 
 /// A few calls on paths of one group, none of which commutes with all others, or, as a sample, any.
 fn of_few_paths(number: u64) -> impl Strategy<Value = Plan> {
     let of_group = |calls| of_few_calls(proptest::sample::select(calls));
-    let plans = proptest::sample::select(calls_of_groups()).prop_flat_map(of_group);
+    let plans = proptest::sample::select(groups()).prop_flat_map(move |(_, calls)| of_group(calls));
     plans.prop_filter("no call commutes", move |plan| is_sample(number) || no_call_of_it_commutes(plan))
 }
 

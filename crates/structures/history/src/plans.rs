@@ -58,6 +58,22 @@ pub fn pairs<C: Clone>(calls: &[C]) -> impl Iterator<Item = Vec<Vec<C>>> {
     calls.iter().enumerate().flat_map(with)
 }
 
+/// Each of these calls beside every two of another thread, to be overtaken by both ([`overtake_first`](crate::overtake_first)).
+pub fn beside_two<C: Clone>(calls: &[C]) -> impl Iterator<Item = Vec<Vec<C>>> {
+    let two = |first: &C| calls.iter().map(|second| vec![first.clone(), second.clone()]).collect::<Vec<_>>();
+    let beside = move |call: &C| {
+        let call = vec![call.clone()];
+        calls.iter().flat_map(two).map(move |two| vec![call.clone(), two]).collect::<Vec<_>>()
+    };
+    calls.iter().flat_map(beside)
+}
+
+/// Of one call of each of two threads: first the one and then the other is to be overtaken ([`overtake_first`](crate::overtake_first))
+/// by the other call and looks of its thread, which show what the first is in the middle of.
+pub fn and_look<C: Clone>(pair: &[Vec<C>], looks: &[C]) -> [Vec<Vec<C>>; 2] {
+    [(0, 1), (1, 0)].map(|(first, second)| vec![pair[first].clone(), [&pair[second], looks].concat()])
+}
+
 /// Whether a plan of this number is run even if calls of it commute: those may still share memory.
 pub fn is_sample(number: u64) -> bool {
     number.is_multiple_of(4)

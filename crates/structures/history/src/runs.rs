@@ -11,6 +11,14 @@ use crate::plans::drawn;
 use crate::rounds::HISTORIES_OF_A_PLAN;
 use crate::rounds::are_some_asked_for;
 use crate::threads::{self, Barrier, Clock};
+#[cfg(shuttle)]
+use sync::preemptions::Overtaken;
+
+#[cfg(not(shuttle))]
+enum Overtaken {
+    Each,
+    First,
+}
 
 /// An operation with what it returned, when it began, and when it ended.
 #[derive(Clone, Debug)]
@@ -90,11 +98,39 @@ pub fn overtake_each<P>(
 ) where
     P: Debug + Send + Sync + 'static,
 {
+    overtake_those(Overtaken::Each, plans, check);
+}
+
+/// As [`overtake_each`], but that the others overtake the first thread of a plan alone: for plans whose other threads look
+/// at what that is in the middle of.
+///
+/// # Panics
+/// As [`overtake_each`].
+pub fn overtake_first<P>(
+    plans: impl Iterator<Item = (u64, Arc<P>)> + 'static,
+    check: impl Fn(u64, &P) + Send + Sync + 'static,
+) where
+    P: Debug + Send + Sync + 'static,
+{
+    overtake_those(Overtaken::First, plans, check);
+}
+
+fn overtake_those<P>(
+    #[cfg_attr(not(shuttle), expect(unused_variables, reason = "where threads are the system's nobody chooses"))]
+    who: Overtaken,
+    plans: impl Iterator<Item = (u64, Arc<P>)> + 'static,
+    check: impl Fn(u64, &P) + Send + Sync + 'static,
+) where
+    P: Debug + Send + Sync + 'static,
+{
     let (running, check) = (Running::default(), Arc::new(check));
     #[cfg(not(shuttle))]
     running.of(plans, check, threads::run);
     #[cfg(shuttle)]
-    println!("{} histories", running.of(plans, check, |numbers, body| sync::preemptions::overtake(numbers, body)));
+    {
+        let executions = running.of(plans, check, |numbers, body| sync::preemptions::overtake(who, numbers, body));
+        println!("{executions} histories");
+    }
     println!("{} plans of few calls", running.begun());
     assert!(running.begun() > 0 || are_some_asked_for(), "no plan is left: a test that runs nothing finds nothing");
 }

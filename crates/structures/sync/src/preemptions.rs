@@ -27,10 +27,23 @@ const LOOKS_OF_A_WAIT: usize = 8;
 ///
 /// # Panics
 /// If a thread does, or if threads go on or wait for each other for ever.
-pub fn overtake(seeds: impl Iterator<Item = u64> + 'static, body: impl Fn() + Send + Sync + 'static) -> u64 {
+pub fn overtake(
+    who: Overtaken,
+    seeds: impl Iterator<Item = u64> + 'static,
+    body: impl Fn() + Send + Sync + 'static,
+) -> u64 {
     let executions = Arc::new(AtomicU64::new(0));
-    execute(Scheduled { seeds, search: None, executions: Arc::clone(&executions) }, body);
+    execute(Scheduled { who, seeds, search: None, executions: Arc::clone(&executions) }, body);
     executions.load(Ordering::Relaxed)
+}
+
+/// Which threads are overtaken by the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overtaken {
+    /// One after the other.
+    Each,
+    /// The first of those that meet, alone.
+    First,
 }
 
 /// The turns of an execution in which the overtaken thread goes to its end first.
@@ -49,6 +62,7 @@ enum Last {
 
 /// Which execution comes next.
 struct Search {
+    who: Overtaken,
     random: u64,
     last: Last,
     /// The overtaken thread's place, of so many threads that meet.
@@ -63,8 +77,9 @@ struct Search {
 }
 
 impl Search {
-    fn new(seed: u64) -> Search {
+    fn new(who: Overtaken, seed: u64) -> Search {
         Search {
+            who,
             random: seed.wrapping_mul(2).wrapping_add(1),
             last: Last::Nothing,
             place: 0,
@@ -80,7 +95,7 @@ impl Search {
         match self.last {
             Last::Nothing => return Some(self.alone(0)),
             Last::Alone => {
-                self.threads = threads;
+                self.threads = if self.who == Overtaken::First { 1 } else { threads };
                 self.slow = slow;
                 self.tried.clear();
                 self.others_touch = Touched::of(&others);
@@ -172,6 +187,7 @@ pub fn meet(count: usize) {
 /// Lets the threads of each execution run as its [`Overtaking`] says. All executions are of one run of shuttle's, which keeps
 /// the stacks of coroutines.
 struct Scheduled<I> {
+    who: Overtaken,
     seeds: I,
     search: Option<Search>,
     executions: Arc<AtomicU64>,
@@ -184,7 +200,7 @@ impl<I: Iterator<Item = u64>> Scheduled<I> {
             _ => Default::default(),
         };
         let next = self.search.as_mut().and_then(|search| search.next(had));
-        next.or_else(|| self.search.insert(Search::new(self.seeds.next()?)).next(Default::default()))
+        next.or_else(|| self.search.insert(Search::new(self.who, self.seeds.next()?)).next(Default::default()))
     }
 }
 
