@@ -112,9 +112,9 @@ SEEKS_SCHEDULES = r"must_be_caught|must_catch|\bovertake|\bexplore\(|(?m:^#!\[cf
 
 
 def scheduled_tests() -> tuple[list[str], list[str]]:
-    """The crates and test programs that plant faults, themselves or in a module of theirs, let threads be overtaken, or are
-    nothing without a scheduler. Only the build under `--cfg shuttle` can do so: what is left out has never been seen to
-    fail, and of its plans the system's threads overtake each other by chance, if at all."""
+    """The crates and test programs that plant faults, themselves or in a module of theirs, let threads be overtaken,
+    or are nothing without a scheduler. Only the build under `--cfg shuttle` can do so: what is left out has never been
+    seen to fail, and of its plans the system's threads overtake each other by chance, if at all."""
     crates, tests = set(), set()
     for program in ROOT.glob("crates/*/*/tests/**/*.rs"):
         folder = next(above for above in program.parents if above.name == "tests")
