@@ -423,3 +423,18 @@ fn a_claim_of_no_objects_or_too_many_is_one_of_everything() {
         });
     }
 }
+
+/// Places of claims whose time is over are free, whether somebody has ended them or has died.
+#[test]
+fn there_are_as_many_claims_as_places_and_those_that_are_over_make_room() {
+    with_two_cores(|call| {
+        let claim = |until_ns| {
+            let claim = Claim { precedence: Precedence(1), objects: &[], until_ns };
+            let is_made = Cell::new(false);
+            call(0, &|call| is_made.set(call.claim(&claim).is_some()));
+            is_made.get()
+        };
+        assert!((0..200).all(|_| claim(1)), "each is over when the next is made");
+        assert_eq!((0..200).filter(|_| claim(u64::MAX)).count(), 64);
+    });
+}

@@ -271,6 +271,29 @@ fn parts_of_own_pipes_are_undone() {
     }
 }
 
+/// Pages for what a transaction puts into a pipe are there before anything is decided.
+#[cfg(not(shuttle))]
+#[test]
+fn bytes_for_which_there_is_no_page_are_put_nowhere() {
+    let instance = instance();
+    let core = instance.claim(0, OwnerId::new(1).unwrap()).unwrap();
+    let process = scalefs::Process::new(instance.file_system(), &core, Credentials::SUPERUSER).unwrap();
+    let begin = || instance.file_system().enter(&core, &process, &Spin);
+    make_pipe(&begin());
+    let flags = posix_calls::OpenFlags::CREATE.union(posix_calls::OpenFlags::WRITE);
+    let start = posix_calls::Start::WorkingDirectory;
+    let fd = data::open(&begin(), start, b"f", flags, 0o644, DescriptorOptions::PLAIN).unwrap();
+    while data::write(&begin(), fd, &[7; PAGE]).is_ok() {}
+    let fs = Transactional::new(Sharing::Shared, || WithData(begin()));
+    let came = fs.transaction(|t| {
+        perform(&t.begin(), Call::Write(PAGE, 1))?;
+        data::seek(&t.begin(), fd, 0, data::Whence::Start).map(|_| ())
+    });
+    assert_eq!(came, Err(Errno::ENOSPC));
+    assert_eq!(perform(&begin(), Call::Peek(PAGE)), Ok(String::new()));
+    assert_ne!(data::seek(&begin(), fd, 0, data::Whence::Current), Ok(0), "nothing else has happened");
+}
+
 #[cfg(not(shuttle))]
 #[test]
 fn an_undone_part_leaves_nothing_in_own_pipes() {
