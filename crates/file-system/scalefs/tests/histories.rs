@@ -21,7 +21,7 @@ use std::sync::Arc;
 use history::threads::{self, Barrier, Clock};
 use history::{
     Event, State, and_look, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls,
-    overtake, overtake_and_repeat, overtake_first, pairs, rounds,
+    overtake, overtake_and_repeat, overtake_first, pairs, play, rounds,
 };
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
@@ -30,7 +30,10 @@ use reference::{
     Answer, Bijection, Call, Caller, Outcome, Reference, Route, any_call, call, create_new, open_directory, start, tell,
 };
 use scalefs::names::RenameMode;
-use scalefs::{Context, Credentials, Errno, Follow, Kind, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig, names};
+use scalefs::{
+    Context, Credentials, Errno, Follow, Kind, ObjectOperations, OpenFlags, ScaleFs, ScaleFsConfig, Start, attributes,
+    directories, names,
+};
 use sync::Spin;
 use walks::{look_up, walk_on};
 
@@ -530,6 +533,42 @@ fn moves_in_a_circle() -> Plan {
 #[test]
 fn who_moves_directories_in_a_circle_ends() {
     overtake_and_repeat(if cfg!(shuttle) { 500 } else { 50 }, moves_in_a_circle(), explain_calls_alone);
+}
+
+/// Two threads of one process change its working directory: each directory that it leaves is given up once.
+#[test]
+fn threads_of_one_process_change_its_working_directory() {
+    overtake_and_repeat(if cfg!(shuttle) { 500 } else { 50 }, vec![vec!["/n0"], vec!["/n1"]], |number, plan| {
+        let mut region = HeapRegion::new(1 << 20).unwrap();
+        let arena = Arena::create(&mut region, ArenaConfig { core_count: 3, chunk_bytes: 4096 }).unwrap();
+        let core = arena.claim(2, owner()).unwrap();
+        let small = ScaleFsConfig { root_bucket_count: 4, directory_bucket_count: 1, ..ScaleFsConfig::default() };
+        let fs = ScaleFs::create(&core, ScaleFsConfig { hash_seed: number, count_slots_per_core: 2, ..small }).unwrap();
+        let owned = Context::new(fs, &core, Credentials::SUPERUSER);
+        let context = &owned;
+        let begin = || fs.begin(&core, context, &Spin);
+        let start = Start::WorkingDirectory;
+        for name in ["/n0", "/n1"] {
+            directories::make_directory(&begin(), start, name.as_bytes(), 0o755).unwrap();
+        }
+        let arena = &*arena;
+        let made = play(plan, |thread| {
+            let core = arena.claim(thread, owner()).unwrap();
+            move |name: &&str| directories::change_directory(&fs.begin(&core, context, &Spin), start, name.as_bytes())
+        });
+        assert!(made.iter().flatten().all(|made| made.outcome.is_ok()));
+        directories::change_directory(&begin(), start, b"/").unwrap();
+        for name in ["/n0", "/n1"] {
+            directories::remove_directory(&begin(), start, name.as_bytes()).unwrap();
+        }
+        owned.leave(fs, &core);
+        for _ in 0..8 {
+            fs.maintain_with_idle_cores(&core, &Spin);
+        }
+        let fresh = Context::new(fs, &core, Credentials::SUPERUSER);
+        let space = attributes::space(&fs.begin(&core, &fresh, &Spin)).unwrap();
+        assert_eq!(space.free_inodes, space.inodes, "a directory is kept, or was given up twice");
+    });
 }
 
 /// A test that cannot fail proves nothing.

@@ -344,6 +344,8 @@ impl Beginning {
     pub const PLAIN: Beginning = Beginning { append: false, piped: 0, has_hole: false };
     pub const APPENDING: Beginning = Beginning { append: true, ..Beginning::PLAIN };
     pub const WITH_BYTES_IN_THE_PIPE: Beginning = Beginning { piped: 5, ..Beginning::PLAIN };
+    /// From which a read takes some.
+    pub const WITH_BYTES_IN_ONE_SLOT: Beginning = Beginning { piped: 3, ..Beginning::PLAIN };
     pub const WITH_A_HOLE: Beginning = Beginning { has_hole: true, ..Beginning::PLAIN };
 }
 
