@@ -13,12 +13,12 @@ use std::sync::Mutex;
 use history::threads::lock;
 use history::{
     Event, Made, State, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
-    overtake_each, pairs, play, told,
+    overtake_and_repeat, overtake_each, pairs, play, told,
 };
 use instance::with_instance_for;
 use proptest::prelude::*;
-use scalefs::processes;
-use scalefs::{Ended, Errno, Process, Which};
+use scalefs::data::{self, DescriptorOptions};
+use scalefs::{Ended, Errno, Process, StatusFlags, Which, processes};
 use sync::Spin;
 
 /// How each child of a name ends.
@@ -205,5 +205,33 @@ fn explain(round: u64, (beginning, plan): &Plan) {
         beginning.iter().for_each(|call| _ = start.call(*call));
         assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{told}");
         owned.exit(fs, &core, &Spin);
+    });
+}
+
+/// Who is told of a child's end finds its descriptors closed: a pipe whose only writer it was is at its end.
+#[test]
+fn the_descriptors_of_a_child_are_closed_before_its_end_is_told() {
+    overtake_and_repeat(if cfg!(shuttle) { 500 } else { 50 }, vec![vec!["end"], vec!["wait"]], |_, plan| {
+        with_instance_for(2, 8, |instance| {
+            let (fs, core) = (instance.fs, instance.core(3));
+            let owned = instance.process(&core);
+            let process = &owned;
+            let options = DescriptorOptions { status: StatusFlags::NONBLOCK, ..DescriptorOptions::PLAIN };
+            assert_eq!(data::pipe(&fs.enter(&core, process, &Spin), options), Ok((0, 1)));
+            let child = &Mutex::new(Some(process.fork(fs, &core, &Spin).unwrap()));
+            data::close(&fs.enter(&core, process, &Spin), 1).unwrap();
+            play(plan, |thread| {
+                let core = instance.core(thread);
+                move |call: &&str| {
+                    if *call == "end" {
+                        let child = lock(child).take().unwrap();
+                        child.exit_with(fs, &core, Ended::Exited(7), &Spin);
+                    } else if processes::wait(&fs.enter(&core, process, &Spin), Which::Any).unwrap().is_some() {
+                        assert_eq!(data::read(&fs.enter(&core, process, &Spin), 0, &mut [0]), Ok(0));
+                    }
+                }
+            });
+            owned.exit(fs, &core, &Spin);
+        });
     });
 }
