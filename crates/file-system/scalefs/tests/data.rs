@@ -376,3 +376,60 @@ fn a_call_without_memory_leaves_nothing_behind() {
         assert!(failures > 0, "{name} allocates");
     }
 }
+
+/// Limits as Linux has them: a pipe's last slot takes bytes up to its last one; offsets go back as far as they went; a range may
+/// end at the largest size; nothing is written to a pipe that nobody reads.
+#[test]
+fn what_just_fits_is_not_refused() {
+    alone(64, |verbs| {
+        let nonblocking = DescriptorOptions { status: StatusFlags::NONBLOCK, ..PLAIN };
+        let (reader, writer) = data::pipe(verbs, nonblocking).unwrap();
+        for (length, written) in [(15 * PAGE_BYTES, Ok(15 * PAGE_BYTES)), (PAGE_BYTES - 1, Ok(PAGE_BYTES - 1))] {
+            assert_eq!(data::write(verbs, writer, &vec![1; length]), written);
+        }
+        assert_eq!(data::write(verbs, writer, &[1]), Ok(1), "the last byte of 65,536");
+        assert_eq!(data::write(verbs, writer, &[1]), Err(Errno::EAGAIN));
+        data::close(verbs, reader).unwrap();
+        assert_eq!(data::write(verbs, writer, &[]), Ok(0), "Linux: pipe_write, a null write succeeds");
+        assert_eq!(data::write(verbs, writer, &[1]), Err(Errno::EPIPE));
+        data::close(verbs, writer).unwrap();
+
+        let fd = create(verbs, b"a");
+        for power in 0..40 {
+            assert_eq!(data::seek(verbs, fd, 1 << power, Whence::Start), Ok(1 << power));
+            assert_eq!(data::seek(verbs, fd, -(1 << power), Whence::Current), Ok(0), "2 to the {power}");
+        }
+        assert_eq!(data::read_at(verbs, fd, &mut [0], i64::MAX - 1), Ok(0));
+        assert_eq!(data::write_at(verbs, fd, &[7], i64::MAX - 1), Ok(1));
+        assert_eq!(size(verbs, fd), i64::MAX as u64);
+        data::truncate(verbs, fd, 0).unwrap();
+    });
+}
+
+/// A page that nobody has written is zeros, whatever the reader's buffer held.
+#[test]
+fn a_page_that_was_never_written_is_zeros() {
+    alone(64, |verbs| {
+        let fd = create(verbs, b"a");
+        data::write_at(verbs, fd, &[7], 2 * PAGE).unwrap();
+        let mut bytes = vec![0xee; 2 * PAGE_BYTES + 1];
+        assert_eq!(data::read_at(verbs, fd, &mut bytes, 0), Ok(2 * PAGE_BYTES + 1));
+        assert!(bytes[..2 * PAGE_BYTES].iter().all(|byte| *byte == 0) && bytes[2 * PAGE_BYTES] == 7);
+        data::truncate(verbs, fd, 0).unwrap();
+    });
+}
+
+/// Who finds no number keeps nothing: the other end of a pipe is told that the last writer has gone.
+#[test]
+fn a_copy_that_finds_no_number_is_not_counted() {
+    alone(64, |verbs| {
+        let nonblocking = DescriptorOptions { status: StatusFlags::NONBLOCK, ..PLAIN };
+        let (reader, writer) = data::pipe(verbs, nonblocking).unwrap();
+        let last = || data::duplicate(verbs, writer, NumberChoice::LowestFrom(DESCRIPTOR_LIMIT - 1), OnExec::Keep);
+        let copy = last().unwrap();
+        assert_eq!(last(), Err(Errno::EMFILE));
+        data::close(verbs, copy).unwrap();
+        data::close(verbs, writer).unwrap();
+        assert_eq!(data::read(verbs, reader, &mut [0]), Ok(0));
+    });
+}

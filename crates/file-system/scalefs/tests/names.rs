@@ -275,6 +275,11 @@ fn changes_of_names_mark_times() {
         assert_eq!(changed(&["d", "e", "d/a"]), "mmm", "another file has the name");
         names::unlink(&begin(1), AT, b"e/c").unwrap();
         assert_eq!(changed(&["/", "d", "e"]), "--m");
+        create(0, b"d/y");
+        names::link(&begin(0), (AT, b"d/y"), (AT, b"e/y"), Follow::Nothing).unwrap();
+        changed(&["/", "d", "e", "d/y"]);
+        names::unlink(&begin(1), AT, b"e/y").unwrap();
+        assert_eq!(changed(&["/", "d", "e", "d/y"]), "--mc", "who keeps another name is marked");
         attributes::change_mode(&begin(0), AT, b"d", 0o700).unwrap();
         assert_eq!(changed(&["/", "d"]), "-c");
         directories::remove_directory(&begin(1), AT, b"e").unwrap_err();
@@ -490,4 +495,57 @@ proptest! {
             }
         });
     }
+}
+
+/// Linux: `MAXSYMLINKS`.
+#[test]
+fn a_path_goes_through_forty_symbolic_links_and_no_more() {
+    with_fs(1, 4, |world| {
+        let call = world.fs.begin(&world.cores[0], world.context, &Spin);
+        directories::make_directory(&call, AT, b"l0", 0o755).unwrap();
+        for number in 1..=41 {
+            let target = format!("l{}", number - 1);
+            names::symlink(&call, target.as_bytes(), AT, format!("l{number}").as_bytes()).unwrap();
+        }
+        let kind = |path: &[u8]| {
+            attributes::stat(&call, AT, path, Follow::Symlinks, Fields::IDENTITY).map(|status| status.kind)
+        };
+        assert_eq!((kind(b"l40"), kind(b"l41")), (Ok(Kind::Directory), Err(Errno::ELOOP)));
+        assert_eq!((kind(b"l20/../l20"), kind(b"l20/../l21")), (Ok(Kind::Directory), Err(Errno::ELOOP)));
+    });
+}
+
+/// An absolute target starts at the root, wherever its link was met.
+#[test]
+fn a_link_within_a_links_target_may_be_absolute() {
+    with_fs(1, 4, |world| {
+        let call = world.fs.begin(&world.cores[0], world.context, &Spin);
+        for directory in [&b"d"[..], b"e"] {
+            directories::make_directory(&call, AT, directory, 0o755).unwrap();
+        }
+        names::symlink(&call, b"/e", AT, b"d/to-e").unwrap();
+        names::symlink(&call, b"to-e/x", AT, b"d/to-x").unwrap();
+        directories::make_directory(&call, AT, b"e/x", 0o755).unwrap();
+        let stat = |path: &[u8]| attributes::stat(&call, AT, path, Follow::Symlinks, Fields::IDENTITY);
+        assert_eq!(stat(b"/d/to-x").map(|status| status.number), stat(b"e/x").map(|status| status.number));
+        assert!(stat(b"/d/to-x").is_ok());
+    });
+}
+
+/// A directory that comes to another parent gives up the one before.
+#[test]
+fn a_directory_that_moved_keeps_no_parent() {
+    with_fs(2, 4, |world| {
+        let free = || attributes::space(&world.fs.begin(&world.cores[0], world.context, &Spin)).unwrap().free_inodes;
+        let before = free();
+        let call = world.fs.begin(&world.cores[0], world.context, &Spin);
+        directories::make_directory(&call, AT, b"p", 0o755).unwrap();
+        directories::make_directory(&call, AT, b"p/d", 0o755).unwrap();
+        names::rename(&call, (AT, b"p/d"), (AT, b"d"), RenameMode::Replace).unwrap();
+        directories::remove_directory(&call, AT, b"p").unwrap();
+        directories::remove_directory(&call, AT, b"d").unwrap();
+        drop(call);
+        world.settle();
+        assert_eq!(free(), before);
+    });
 }
