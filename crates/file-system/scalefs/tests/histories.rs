@@ -551,7 +551,6 @@ fn threads_of_one_process_change_its_working_directory() {
         for name in ["/n0", "/n1"] {
             directories::make_directory(&begin(), start, name.as_bytes(), 0o755).unwrap();
         }
-        let arena = &*arena;
         let made = play(plan, |thread| {
             let core = arena.claim(thread, owner()).unwrap();
             move |name: &&str| directories::change_directory(&fs.begin(&core, context, &Spin), start, name.as_bytes())
