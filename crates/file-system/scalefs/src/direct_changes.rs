@@ -482,16 +482,27 @@ impl<'p, 'v, H: Host> PreparedChanges<'p, 'v, H> {
         }
     }
 
-    /// Lets it happen, unless it was revoked; then false.
-    fn decide(&mut self) -> bool {
+    /// From now on who reads the times that are set waits for [`Self::end`]; we wait for nobody but those who do the same
+    /// behind us.
+    fn close_times(&mut self) {
         let direct = self.direct;
-        // Who reads these times from now on waits; we wait for nobody but those who do the same behind us.
         for place in self.attributes.iter_mut().filter(|place| place.modified_ns.is_some()) {
             let stamps = &place.node.expect("marked").inode().stamps;
             let (reset, [_, changed]) = direct.fs.stamps().reset(direct.core(), stamps, direct.host);
             place.reset = Some((reset, changed));
         }
+    }
+
+    /// Lets it happen, unless it was revoked; then false.
+    fn decide(&mut self) -> bool {
+        let is_late = sync::mutant::planted("scalefs: times that are set are closed after the decision");
+        if !is_late {
+            self.close_times();
+        }
         let happens = self.operation.commit().is_ok();
+        if is_late && happens {
+            self.close_times();
+        }
         if happens {
             self.decided = Some(true);
         } else {

@@ -27,6 +27,8 @@ pub enum Call {
     RemoveDirectory(Path),
     List(Path),
     Stat(Path, Follow, Fields),
+    /// The time of modification, if one was set that no clock shows.
+    TimeSet(Path),
     Exists(Path),
     Access(Path),
     ChangeMode(Path, u32),
@@ -85,6 +87,7 @@ impl Call {
             | Call::RemoveDirectory(path)
             | Call::List(path)
             | Call::Stat(path, _, _)
+            | Call::TimeSet(path)
             | Call::Exists(path)
             | Call::Access(path)
             | Call::ChangeMode(path, _)
@@ -190,6 +193,11 @@ pub fn perform<V: ObjectOperations>(call: &V, made: Call, there_first: u64) -> R
             let number = known(told.number.0, there_first);
             told.number.0 = 0;
             Ok(format!("{number} {told:?}"))
+        }
+        Call::TimeSet(path) => {
+            let told = attributes::stat(call, at(), path.as_bytes(), Follow::Nothing, Fields::TIMES)?;
+            let is_set = told.kind != Kind::Directory && told.modified_ns < 0;
+            Ok(if is_set { told.modified_ns.to_string() } else { "not set".into() })
         }
         Call::Exists(path) => done(attributes::access(call, at(), path.as_bytes(), Follow::Symlinks, Access::EXISTS)),
         Call::Access(path) => {

@@ -61,6 +61,7 @@ fn any_other_call() -> impl Strategy<Value = Call> {
         2 => name().prop_map(|name| Call::Stat(name, Follow::Nothing, Fields::IDENTITY | Fields::PERMISSIONS)),
         2 => (name(), prop::sample::select(&[0o600, 0o644][..])).prop_map(|(name, mode)| Call::ChangeMode(name, mode)),
         1 => (name(), 1..3_i64).prop_map(|(name, time)| Call::SetTimes(name, -time)),
+        1 => name().prop_map(Call::TimeSet),
         1 => prop::sample::select(&["d/../n", "m/..", "d/n/.."][..]).prop_map(Call::Exists),
     ]
 }
@@ -301,6 +302,15 @@ fn permissions_with_names() -> Plan {
     ]
 }
 
+/// Two looks at times, between which a name is seen that comes with other times.
+fn times_with_names() -> Plan {
+    let looks = [Call::TimeSet("n"), Call::Exists("m"), Call::TimeSet("n")];
+    vec![
+        looks.map(Action::Alone).to_vec(),
+        vec![Action::Together(vec![Call::SetTimes("n", -7), Call::CreateNew("m")])],
+    ]
+}
+
 /// A name that is gone when its file has other times.
 fn times_of_a_name_that_goes() -> Plan {
     vec![
@@ -313,7 +323,8 @@ fn times_of_a_name_that_goes() -> Plan {
 fn who_looks_and_makes_is_one_step() {
     let rounds = if cfg!(shuttle) { 300 } else { 50 };
     let beside = [listing_beside_creation(), count_beside_link(), permissions_beside_change()];
-    let others = [skew(), look_after_making(), permissions_with_names(), times_of_a_name_that_goes()];
+    let others =
+        [skew(), look_after_making(), permissions_with_names(), times_with_names(), times_of_a_name_that_goes()];
     for plan in beside.into_iter().chain(others) {
         overtake_and_repeat(rounds, plan, explain);
     }
@@ -326,6 +337,13 @@ fn commits_are_open_while_all_is_asked_for() {
         let mutant = "transact: changes are not open while all is asked for";
         sync::mutant::must_be_caught(mutant, || overtake_and_repeat(20_000, plan, explain));
     }
+}
+
+#[cfg(shuttle)]
+#[test]
+fn times_that_are_set_are_closed_before_the_decision() {
+    let mutant = "scalefs: times that are set are closed after the decision";
+    sync::mutant::must_be_caught(mutant, || overtake_and_repeat(20_000, times_with_names(), explain));
 }
 
 #[cfg(shuttle)]
