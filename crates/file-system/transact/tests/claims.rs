@@ -222,6 +222,32 @@ mod with_a_clock {
     }
 
     #[test]
+    fn a_younger_transaction_waits_for_a_claim_and_a_more_urgent_one_does_not() {
+        with_two_cores(|clock, mine, theirs| {
+            for (priority, third) in [(100, 5), (101, 0)] {
+                let waits = Cell::new(Vec::new());
+                let transactional = Transactional::new(Sharing::Shared, mine).claims(RULES).priority(100).attempts(3);
+                let outcome = transactional.transaction(|t| {
+                    let mut all = waits.take();
+                    let name = format!("{priority}-{}", all.len());
+                    exists(&t.begin(), name.as_bytes());
+                    if all.is_empty() {
+                        // Ages are compared in units of 256 nanoseconds.
+                        clock.now_ns.set(MILLISECOND_NS);
+                    }
+                    let other = Transactional::new(Sharing::Shared, theirs).priority(priority);
+                    all.push(clock.waits_of(|| {
+                        other.transaction(|t| create(&t.begin(), name.as_bytes())).unwrap();
+                    }));
+                    waits.set(all);
+                    create(&t.begin(), b"done")
+                });
+                assert_eq!((outcome, waits.take()), (Err(Errno::ECANCELED), vec![0, 0, third]), "{priority}");
+            }
+        });
+    }
+
+    #[test]
     fn nobody_waits_on_by_a_clock_that_was_set_back() {
         with_two_cores(|clock, mine, theirs| {
             clock.now_ns.set(MILLISECOND_NS);
