@@ -16,8 +16,8 @@ use address_space::{
 use history::repeat;
 use history::threads::lock;
 use history::{
-    Event, Made, State, explore, is_linearisable, mattering, of_few_calls, overtake, overtake_each, pairs, play,
-    rounds, told,
+    Event, Made, State, expect_order, explore, mattering, of_few_calls, overtake, overtake_each, pairs, play, rounds,
+    told,
 };
 use pages::PAGE_BYTES;
 use percpu::Core;
@@ -66,7 +66,7 @@ enum Operation {
 }
 
 /// A call with what it returned.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Step {
     Map(usize, Source, Protection),
     NotMapped(usize),
@@ -585,16 +585,16 @@ fn check_of(beginning: &[Operation], have_looked: usize, number: u64, plan: &Pla
         let mut looks: Vec<_> = (0..CORES).flat_map(look).collect();
         let core = instance.arena.claim(CORES - 1, owner()).unwrap();
         looks.extend((0..PAGES).flat_map(|page| act(instance, space, &core, Operation::Store(page, 99))));
-        let told = format!("{}{looks:?}", told(&made));
         events.push(vec![Event { steps: looks, began: u64::MAX - 1, ended: u64::MAX }]);
-        assert!(is_linearisable(&events, &Plain::default()), "no order explains round {number}:\n{told}");
+        expect_order(number, &events, &Plain::default());
         // SAFETY: all threads have ended.
         instance.call(&core, |memory| unsafe { space.destroy(memory) });
         for _ in 0..8 {
             instance.maintain(&core);
             instance.arena.for_each_idle_core(|idle| instance.maintain(idle));
         }
-        assert_eq!(instance.pages.free_pages(), instance.pages.total(), "pages were lost in round {number}:\n{told}");
+        let all = instance.pages.total();
+        assert_eq!(instance.pages.free_pages(), all, "pages were lost in round {number}:\n{}", told(&made));
         assert_eq!(instance.arena.live_bytes(), 0, "nodes, tables or mappings were lost");
         assert_eq!(lock(&instance.files.0)[0].references, 0, "references to the file were lost");
     });

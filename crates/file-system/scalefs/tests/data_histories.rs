@@ -29,8 +29,8 @@ use data_calls::{
 use data_steps::{Beginning, Object, Reference, prepare, steps};
 use history::threads::{self, Barrier, Clock};
 use history::{
-    Event, beside_two, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls,
-    of_few_kinds, overtake, overtake_and_repeat, overtake_each, overtake_first, pairs, play, rounds,
+    Event, beside_two, expect_order, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes,
+    of_few_calls, of_few_kinds, overtake, overtake_and_repeat, overtake_each, overtake_first, pairs, play, rounds,
 };
 use instance::with_instance_for;
 use plain::{Plain, Process};
@@ -448,27 +448,23 @@ fn explain_if(maintains: bool, round: u64, (plan, beginning): &Plan) {
                 plan.iter().enumerate().map(|(number, calls)| scope.spawn(move || run(number, calls))).collect();
             running.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        let mut told = Vec::new();
         let mut events = vec![Vec::new(); plan.len()];
         for (thread, (call, outcome, began, ended)) in
             made.into_iter().enumerate().flat_map(|(thread, made)| made.into_iter().map(move |one| (thread, one)))
         {
-            told.push(format!("{began:3} to {ended:3} thread {thread} {call:?} = {outcome:?}"));
             events[thread].push(Event { steps: steps(&call, &outcome), began, ended });
         }
-        told.sort();
         // What is left is looked at in the end: no plan has to do so.
         let core = instance.core(3);
         let verbs = fs.enter(&core, process, &Spin);
         let look = |call: Call| {
             let outcome = make(&verbs, &call);
-            told.push(format!("in the end {call:?} = {outcome:?}"));
             Event { steps: steps(&call, &outcome), began: u64::MAX - 1, ended: u64::MAX }
         };
         events[0].extend(looks(plan).map(look));
         drop(verbs);
         drop(core);
-        assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{}", told.join("\n"));
+        expect_order(round, &events, &start);
         let core = instance.core(3);
         let verbs = fs.enter(&core, process, &Spin);
         for name in 0..NAMES.len() {

@@ -12,8 +12,8 @@ use std::sync::Mutex;
 
 use history::threads::lock;
 use history::{
-    Event, Made, State, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
-    overtake_and_repeat, overtake_each, pairs, play, told,
+    Event, Made, State, expect_order, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
+    overtake_and_repeat, overtake_each, pairs, play,
 };
 use instance::with_instance_for;
 use proptest::prelude::*;
@@ -198,12 +198,11 @@ fn explain(round: u64, (beginning, plan): &Plan) {
         let ends = NAMES.map(Call::End);
         let looks = waits.into_iter().chain([Call::Wait(None)]).chain(ends).chain([Call::Wait(None); 4]);
         let looks: Vec<_> = looks.map(|call| (call, make(&core, call))).collect();
-        let told = format!("{}in the end {looks:?}", told(&made));
         let at_the_end = |step| Event { steps: vec![step], began: u64::MAX - 1, ended: u64::MAX };
         events.push(looks.into_iter().map(at_the_end).collect());
         let mut start = Children::default();
         beginning.iter().for_each(|call| _ = start.call(*call));
-        assert!(is_linearisable(&events, &start), "no order explains round {round}:\n{told}");
+        expect_order(round, &events, &start);
         owned.exit(fs, &core, &Spin);
     });
 }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use history::threads::{self, Barrier, Clock};
 use history::{
-    Event, State, and_look, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls,
-    overtake, overtake_and_repeat, overtake_first, pairs, play, rounds,
+    Event, State, and_look, expect_order, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes,
+    of_few_calls, overtake, overtake_and_repeat, overtake_first, pairs, play, rounds,
 };
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
@@ -51,7 +51,7 @@ struct Names {
 const NAME_COUNT: u8 = 12;
 
 /// What a thread did, with what it saw.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Step {
     Call(Call, Outcome),
     /// Finds the directory of a listing, which has a number.
@@ -669,11 +669,5 @@ fn explain_if(maintains: bool, has_more: bool, number: u64, plan: &Plan) {
         event(Step::Call(look, outcome), u64::MAX - 1, u64::MAX)
     };
     events[0].extend(looks().map(look));
-    let describe = |(thread, Event { steps, began, ended }): (usize, &Event<Step>)| {
-        format!("{began:3} to {ended:3} thread {thread} {steps:?}")
-    };
-    let mut lines: Vec<String> =
-        events.iter().enumerate().flat_map(|(n, events)| events.iter().map(move |one| describe((n, one)))).collect();
-    lines.sort();
-    assert!(is_linearisable(&events, &start), "no order explains round {number}:\n{}", lines.join("\n"));
+    expect_order(number, &events, &start);
 }

@@ -16,8 +16,8 @@ mod probe;
 
 use address_space::Fault;
 use history::{
-    Event, Made, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
-    overtake_each, pairs, play, told,
+    Event, Made, expect_order, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake, overtake_each,
+    pairs, play,
 };
 use instance::with_instance_for;
 use mapped_model::Step;
@@ -310,12 +310,10 @@ fn explain_of<'a>(
     let core = core(3);
     let memory = &fs.enter(&core, process, &Spin);
     let looks: Vec<_> = looks().map(|call| (call, make(&Mapped { memory, base }, call))).collect();
-    let told = format!("{}in the end {looks:?}", told(&made));
     let at_the_end =
         |(call, outcome)| Event { steps: vec![Step::Call(call, outcome)], began: u64::MAX - 1, ended: u64::MAX };
     events.push(looks.into_iter().map(at_the_end).collect());
-    let is_explained = is_linearisable(&events, &mapped_model::Mapped::default());
-    assert!(is_explained, "no order explains round {round}:\n{told}");
+    expect_order(round, &events, &mapped_model::Mapped::default());
     data::truncate(memory, FD, 0).unwrap();
     names::unlink(memory.objects(), Start::WorkingDirectory, b"f").unwrap();
 }

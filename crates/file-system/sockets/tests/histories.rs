@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use history::threads::lock;
-use history::{Event, Made, State, explore, is_linearisable, overtake, play, rounds, told};
+use history::{Event, Made, State, expect_order, explore, overtake, play, rounds};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sockets::{Order, SLOT_COUNT, Socket, SocketError};
@@ -24,7 +24,7 @@ enum Operation {
 }
 
 /// A call and what it gave.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Step {
     Sent(u8, Result<(), SocketError>),
     Received(Result<u8, SocketError>),
@@ -95,7 +95,7 @@ fn plans(number: u64) -> impl Strategy<Value = Plan> {
     })
 }
 
-fn check(_: u64, (is_ordered, plan, one_waits): &Plan) {
+fn check(number: u64, (is_ordered, plan, one_waits): &Plan) {
     let instance = Instance::new(4, 64);
     let sockets = instance.sockets();
     let coordinator = instance.core(3);
@@ -148,7 +148,7 @@ fn check(_: u64, (is_ordered, plan, one_waits): &Plan) {
     let mut start = Reference { is_ordered: *is_ordered, is_open: true, queues: vec![VecDeque::new(); plan.len()] };
     let own = if *is_ordered { 0 } else { last };
     start.queues[own].extend(one_waits.then_some(WAITING));
-    assert!(is_linearisable(&history, &start), "no order explains\n{}", told(&made));
+    expect_order(number, &history, &start);
     sockets.close(&coordinator, one, &Spin);
     if let Some(other) = lock(&handle).take() {
         sockets.close(&coordinator, other, &Spin);

@@ -73,7 +73,10 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
         let is_ready = other_end_gone
             || match end {
                 PipeEnd::Read => self.peek_base_pipe(pipe, &mut [0])? > 0,
-                PipeEnd::Write => self.room_for(pipe, 1)? > 0,
+                PipeEnd::Write => match self.room_for(pipe, 1)? {
+                    0 if self.own_pipe(pipe) != UNCHANGED => return Err(Failed(Fault::NotTransactional)),
+                    room => room > 0,
+                },
             };
         Ok(PipeState { is_ready, other_end_gone })
     }

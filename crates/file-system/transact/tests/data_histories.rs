@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 
 use data_calls::{Call, perform, prepare};
 use history::{
-    Event, State, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
+    Event, State, expect_order, explore, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
     overtake_each, pairs, play, repeat, rounds,
 };
 use instance::with_instance_for;
@@ -215,9 +215,8 @@ fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     // So few others are in the way of no transaction eight times.
     let has_happened = |made: &history::Made<_, Outcome>| made.outcome.is_some();
     assert!(maintains || made.iter().flatten().all(has_happened), "{}", history::told(&made));
-    let told = format!("{}{left:?}", history::told(&made));
     events.push(left);
-    assert!(is_linearisable(&events, &Maps::new()), "no order explains round {number}:\n{told}");
+    expect_order(number, &events, &Maps::new());
 }
 
 #[test]

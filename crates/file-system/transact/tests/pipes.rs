@@ -6,6 +6,8 @@ use std::cell::Cell;
 #[cfg(not(shuttle))]
 use percpu::OwnerId;
 use plain::{Plain, Process};
+#[cfg(not(shuttle))]
+use posix_calls::PipeState;
 use posix_calls::data::{self, DescriptorOptions};
 use posix_calls::{Credentials, DataChanges, DataOperations, Errno, StatusFlags};
 #[cfg(not(shuttle))]
@@ -52,9 +54,16 @@ fn perform<D: DataOperations>(process: &D, call: Call) -> Result<String, Errno> 
             data::peek(process, READ, &mut bytes).map(|seen| told(&bytes[..seen]))
         }
         #[cfg(not(shuttle))]
-        Call::States => Ok(format!("{:?} {:?}", data::poll(process, READ), data::poll(process, WRITE))),
+        Call::States => Ok(format!("{:?} {:?}", data::poll(process, READ)?, data::poll(process, WRITE)?)),
         Call::Close(end) => data::close(process, end).map(|()| String::new()),
     }
+}
+
+/// What [`Call::States`] tells of a pipe with both ends.
+#[cfg(not(shuttle))]
+fn of_both_ends(has_bytes: bool, has_room: bool) -> String {
+    let state = |is_ready| PipeState { is_ready, other_end_gone: false };
+    format!("{:?} {:?}", state(has_bytes), state(has_room))
 }
 
 fn make_pipe<D: DataOperations>(process: &D) {
@@ -144,6 +153,25 @@ proptest! {
         let (alone, fs) = (plain(), instance.file_system());
         compare(Sharing::Shared, || fs.enter(&core, &process, &Spin), || alone.0.begin(&alone.1), &groups);
     }
+}
+
+/// It was told that a pipe is full of which it had taken a page: the base's room was all that it asked for.
+#[cfg(not(shuttle))]
+#[test]
+fn whether_there_is_room_where_the_transaction_has_taken_bytes_only_the_base_knows() {
+    let (file_system, process) = plain();
+    let begin = || file_system.begin(&process);
+    make_pipe(&begin());
+    perform(&begin(), Call::Write(16 * PAGE, 1)).unwrap();
+    let came = Transactional::new(Sharing::Alone, || WithData(begin())).transaction(|t| {
+        let full = perform(&t.begin(), Call::States)?;
+        perform(&t.begin(), Call::Read(PAGE))?;
+        Ok((full, perform(&t.begin(), Call::States), perform(&t.begin(), Call::Read(15 * PAGE))))
+    });
+    let (full, taken, read) = came.unwrap();
+    assert_eq!(full, of_both_ends(true, false));
+    assert_eq!((taken, read), (Err(Errno::EOPNOTSUPP), Ok(told(&[1; 15 * PAGE]))));
+    assert_eq!(perform(&begin(), Call::States), Ok(of_both_ends(false, true)));
 }
 
 /// How often a transaction of `mine` begins if others do `theirs` before its end the first time; and what came of both.

@@ -3,7 +3,7 @@
 //!
 //! **Idea.** A *plan* is a list of operations for each thread. A *round* draws a plan by its number and lets the threads
 //! carry it out ([`play`]), which gives a *history*: what each operation returned, and when it began and ended. Then there must be an
-//! order of the operations in which a plain reference returns the same ([`is_linearisable`]), or something must hold in
+//! order of the operations in which a plain reference returns the same ([`expect_order`]), or something must hold in
 //! the end.
 //!
 //! ```text
@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod commuting;
+mod known;
 mod linearise;
 mod plans;
 mod rounds;
@@ -29,7 +30,7 @@ mod runs;
 pub mod threads;
 
 pub use commuting::{CallPlace, in_order, no_call_commutes};
-pub use linearise::{Event, State, is_linearisable};
+pub use linearise::{Event, State, expect_order, is_linearisable};
 pub use plans::{and_look, beside_two, is_sample, mattering, of_few_calls, of_few_kinds, pairs};
 pub use rounds::{Rounds, plans, rounds};
 pub use runs::{Made, explore, overtake, overtake_and_repeat, overtake_each, overtake_first, play, repeat, told};

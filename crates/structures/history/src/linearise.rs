@@ -6,12 +6,15 @@
 //! goes before a step and is seen by nobody, a walk along a path for instance, happens at moments of its own.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::hash::Hash;
 
+use crate::known::has_order;
+
 /// A reference's state.
-pub trait State: Clone + Eq + Hash {
+pub trait State: Clone + Eq + Hash + 'static {
     /// What can happen in it, with what the caller saw of it.
-    type Step;
+    type Step: Clone + PartialEq + 'static;
 
     /// Lets a step of a thread happen; false if it cannot, or would be seen otherwise.
     fn take(&mut self, thread: usize, step: &Self::Step) -> bool;
@@ -39,30 +42,60 @@ pub struct Event<S> {
     pub ended: u64,
 }
 
-/// Whether the threads' events, each thread's in order, can have happened from this state on.
+/// A step, and when its call began and ended.
+pub(crate) struct Timed<'e, S: State> {
+    pub(crate) step: &'e S::Step,
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
+}
+
+fn timed<S: State>(event: &Event<S::Step>) -> impl Iterator<Item = Timed<'_, S>> {
+    event.steps.iter().map(|step| Timed { step, began: event.began, ended: event.ended })
+}
+
+/// Whether the threads' events, each thread's in order, can have happened from this state on. Histories of which this was
+/// found a moment ago are not searched again.
 pub fn is_linearisable<S: State>(threads: &[Vec<Event<S::Step>>], start: &S) -> bool {
     // Steps, flat: which event each belongs to does not matter but for its times.
-    let threads: Vec<Vec<(&S::Step, u64, u64)>> = threads
-        .iter()
-        .map(|events| events.iter().flat_map(|e| e.steps.iter().map(|step| (step, e.began, e.ended))).collect())
+    let threads: Vec<Vec<_>> = threads.iter().map(|events| events.iter().flat_map(timed::<S>).collect()).collect();
+    has_order(start, &threads, || search(&threads, (vec![0; threads.len()], start.clone()), &mut HashSet::new()))
+}
+
+/// Lets nothing pass that [`is_linearisable`] does not explain.
+///
+/// # Panics
+/// Without an order; then what happened is told, a line for each event, in the order in which they began.
+pub fn expect_order<S: State<Step: Debug>>(round: u64, threads: &[Vec<Event<S::Step>>], start: &S) {
+    assert!(is_linearisable(threads, start), "no order explains round {round}:\n{}", told(threads));
+}
+
+fn told<S: Debug>(threads: &[Vec<Event<S>>]) -> String {
+    let numbered =
+        threads.iter().enumerate().flat_map(|(thread, events)| events.iter().map(move |event| (thread, event)));
+    let mut lines: Vec<_> = numbered
+        .map(|(thread, Event { steps, began, ended })| match ended {
+            &u64::MAX => (*began, format!("in the end {steps:?}\n")),
+            _ => (*began, format!("{began:3} to {ended:3} thread {thread} {steps:?}\n")),
+        })
         .collect();
-    search(&threads, (vec![0; threads.len()], start.clone()), &mut HashSet::new())
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Where a search stands: steps done per thread, and the state.
 type Point<S> = (Vec<usize>, S);
 
-fn search<S: State>(threads: &[Vec<(&S::Step, u64, u64)>], point: Point<S>, failed: &mut HashSet<Point<S>>) -> bool {
+fn search<S: State>(threads: &[Vec<Timed<'_, S>>], point: Point<S>, failed: &mut HashSet<Point<S>>) -> bool {
     let (done, state) = &point;
     let heads = threads.iter().zip(done).filter_map(|(steps, done)| steps.get(*done));
-    let Some(first_end) = heads.map(|(_, _, ended)| *ended).min() else {
+    let Some(first_end) = heads.map(|head| head.ended).min() else {
         return true;
     };
     if failed.contains(&point) {
         return false;
     }
     for (thread, steps) in threads.iter().enumerate() {
-        let Some((step, _, _)) = steps.get(done[thread]).filter(|(_, began, _)| *began < first_end) else {
+        let Some(Timed { step, .. }) = steps.get(done[thread]).filter(|head| head.began < first_end) else {
             continue;
         };
         let (mut further, mut after) = (done.clone(), state.clone());

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use commit::Decisions;
-use history::{Event, Made, State, explore, is_linearisable, overtake, play, rounds, told};
+use history::{Event, Made, State, expect_order, explore, overtake, play, rounds};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ enum Operation {
 }
 
 /// What happened to a count.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Change(usize, i64),
     Is(usize, i64),
@@ -315,7 +315,7 @@ fn check(number: u64, (plan, all_have): &Plan) {
     }
     events.push(last);
     let start = Counts { counts: [count; OBJECTS], gone: [false; OBJECTS] };
-    assert!(is_linearisable(&events, &start), "no order explains round {number}:\n{}", told(&made));
+    expect_order(number, &events, &start);
 }
 
 fn event(made: &Made<Operation, Vec<Step>>) -> Event<Step> {

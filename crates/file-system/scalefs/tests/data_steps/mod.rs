@@ -42,7 +42,7 @@ pub struct Reference {
 }
 
 /// A step of a call, with what it returned.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// What becomes of a name for `open`: the thread has found a file.
     FindName(usize, OpenFlags, bool),

@@ -8,7 +8,7 @@ use scalefs::Protection;
 use crate::{Call, IN_A_PAGE, Mapping, Outcome, PAGE, PAGES};
 
 /// A call with what it returned, or a part of a cut.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Call(Call, Outcome),
     /// A private page that may be stored to becomes the process's own.

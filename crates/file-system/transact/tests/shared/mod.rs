@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 
 use history::{
-    Event, State, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
+    Event, State, expect_order, explore, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
     overtake_and_repeat, overtake_each, pairs, play, rounds,
 };
 use percpu::testing::World;
@@ -199,9 +199,8 @@ fn explain_if(maintains: bool, number: u64, plan: &Plan) {
         Event { steps: vec![(look, Some(told))], began: u64::MAX - 1, ended: u64::MAX }
     };
     let looks: Vec<_> = looks().into_iter().map(look).collect();
-    let told = format!("{}{looks:?}", history::told(&made));
     events.push(looks);
-    assert!(is_linearisable(&events, &Maps::new()), "no order explains round {number}:\n{told}");
+    expect_order(number, &events, &Maps::new());
 }
 
 #[test]
@@ -305,10 +304,7 @@ fn permissions_with_names() -> Plan {
 /// Two looks at times, between which a name is seen that comes with other times.
 fn times_with_names() -> Plan {
     let looks = [Call::TimeSet("n"), Call::Exists("m"), Call::TimeSet("n")];
-    vec![
-        looks.map(Action::Alone).to_vec(),
-        vec![Action::Together(vec![Call::SetTimes("n", -7), Call::CreateNew("m")])],
-    ]
+    vec![looks.map(Action::Alone).to_vec(), vec![Action::Together(vec![Call::SetTimes("n", -7), Call::CreateNew("m")])]]
 }
 
 /// A name that is gone when its file has other times.
