@@ -485,6 +485,28 @@ proptest! {
     }
 }
 
+/// A private copy of a file's page that a fork shares counts once at its new place, whoever moves it.
+#[test]
+fn a_copy_that_is_shared_since_a_fork_may_move() {
+    for mover in 0..2 {
+        let map = Call::Map {
+            place: Some(2),
+            may_replace: true,
+            pages: 1,
+            protection: Protection::ReadWrite,
+            backing: Some((0, 0, Sharing::Private, true)),
+        };
+        let calls = [
+            (0, Call::Resize { file: 0, length: 3 * PAGE_BYTES }),
+            (0, map),
+            (0, Call::Store { address: 2 * PAGE + 7, length: 1, byte: 9 }),
+            (0, Call::Fork),
+            (2 * mover, Call::Relocate { range: 2..3, place: 1, more: 0 }),
+        ];
+        run(&calls, 100, &[]);
+    }
+}
+
 /// A mapping of 1 GiB, beside another one whose nodes are there, is a few folded slots; a page that is stored to has a line for what it leads
 /// to, and one in the core's table.
 #[test]

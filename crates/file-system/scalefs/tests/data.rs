@@ -8,7 +8,8 @@ use pages::PAGE_BYTES;
 use scalefs::data::{self, DescriptorOptions, Whence};
 use scalefs::names::{self};
 use scalefs::{
-    DESCRIPTOR_LIMIT, DataOperations, Errno, Fields, InProcess, NumberChoice, OnExec, OpenFlags, Start, StatusFlags,
+    Clocked, DESCRIPTOR_LIMIT, DataOperations, Errno, Fields, InProcess, NumberChoice, OnExec, OpenFlags, Start,
+    StatusFlags,
 };
 use sync::Spin;
 
@@ -431,5 +432,49 @@ fn a_copy_that_finds_no_number_is_not_counted() {
         data::close(verbs, copy).unwrap();
         data::close(verbs, writer).unwrap();
         assert_eq!(data::read(verbs, reader, &mut [0]), Ok(0));
+    });
+}
+
+/// POSIX: what changes data marks the times of modification and of change; what changes none, or fails, leaves both.
+#[test]
+fn changes_of_data_mark_times() {
+    with_instance(64, |instance| {
+        let clock = std::cell::Cell::new(100);
+        let host = Clocked { wait: Spin, clock: || clock.replace(clock.get() + 100) };
+        let core = instance.core(1);
+        let process = instance.process(&core);
+        let verbs = instance.fs.enter(&core, &process, &host);
+        let status = |status| DescriptorOptions { status, ..PLAIN };
+        let open = |flags, options| data::open(&verbs, Start::WorkingDirectory, b"a", flags, 0o644, options).unwrap();
+        let fd = open(OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE, PLAIN);
+        let appender = open(OpenFlags::WRITE, status(StatusFlags::APPEND));
+        let (reader, writer) = data::pipe(&verbs, status(StatusFlags::NONBLOCK)).unwrap();
+        let times = |fd| data::stat(&verbs, fd, Fields::TIMES).map(|seen| [seen.modified_ns, seen.changed_ns]).unwrap();
+        let marks = |fd, change: &dyn Fn()| {
+            let before = times(fd);
+            change();
+            times(fd).iter().zip(before).all(|(now, before)| *now > before)
+        };
+        let leaves = |fd, call: &dyn Fn()| {
+            let before = times(fd);
+            call();
+            times(fd) == before
+        };
+        assert!(marks(fd, &|| assert_eq!(data::write(&verbs, fd, b"abc"), Ok(3))), "write");
+        assert!(marks(fd, &|| assert_eq!(data::write_at(&verbs, fd, b"d", 1), Ok(1))), "pwrite");
+        assert!(marks(fd, &|| assert_eq!(data::write(&verbs, appender, b"e"), Ok(1))), "append");
+        assert!(marks(fd, &|| assert_eq!(data::truncate(&verbs, fd, 9), Ok(()))), "extend");
+        assert!(marks(fd, &|| assert_eq!(data::truncate(&verbs, fd, 2), Ok(()))), "cut");
+        let emptied = || data::close(&verbs, open(OpenFlags::WRITE | OpenFlags::TRUNCATE, PLAIN)).unwrap();
+        assert!(marks(fd, &emptied), "O_TRUNC");
+        assert!(marks(writer, &|| assert_eq!(data::write(&verbs, writer, b"p"), Ok(1))), "write to a pipe");
+        assert!(leaves(fd, &|| assert_eq!(data::write(&verbs, fd, b""), Ok(0))), "no byte");
+        assert!(leaves(fd, &|| assert_eq!(data::write(&verbs, appender, b""), Ok(0))), "no byte behind the end");
+        assert!(leaves(fd, &|| assert_eq!(data::write_at(&verbs, fd, b"x", -1), Err(Errno::EINVAL))), "a failure");
+        assert!(leaves(fd, &|| assert_eq!(data::read_at(&verbs, fd, &mut [0], 0), Ok(0))), "a read");
+        [fd, appender, reader, writer].into_iter().for_each(|fd| data::close(&verbs, fd).unwrap());
+        names::unlink(verbs.objects(), Start::WorkingDirectory, b"a").unwrap();
+        drop(verbs);
+        process.exit(instance.fs, &core, &host);
     });
 }

@@ -118,6 +118,33 @@ fn what_changes_nothing<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B)
     assert!(times(&begin(), b"old")[2] > before, "calls that cancel each other have changed it");
 }
 
+/// The memory of one transaction serves the next one.
+#[cfg(not(shuttle))]
+fn each_has_a_moment_of_its_own<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B) {
+    let fs = Transactional::new(sharing, &begin);
+    for happens in [true, false, true] {
+        let began = tick() as i64;
+        let told = Cell::new(0);
+        let ended = fs.transaction(|t| {
+            create(&t.begin(), b"file")?;
+            told.set(times(&t.begin(), b"file")[1]);
+            if happens { Ok(()) } else { Err(Errno::EIO) }
+        });
+        assert_eq!(ended.is_ok(), happens);
+        assert!(told.get() > began, "{} in a transaction that began at {began}", told.get());
+        if happens {
+            assert_eq!(times(&begin(), b"file")[1], told.get());
+            names::unlink(&begin(), at(), b"file").unwrap();
+        }
+    }
+}
+
+#[cfg(not(shuttle))]
+#[test]
+fn a_transaction_has_no_moment_of_one_before() {
+    over_both!(each_has_a_moment_of_its_own);
+}
+
 #[cfg(not(shuttle))]
 #[test]
 fn all_changes_have_one_time() {

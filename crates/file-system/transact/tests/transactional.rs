@@ -266,6 +266,35 @@ fn what_was_open_before_is_found() {
     assert!(exists(&file_system.begin(&process), b"d/below"));
 }
 
+/// By a handle nothing comes into a directory that has lost its name, whatever took that away.
+#[test]
+fn a_directory_that_is_gone_in_the_transaction_takes_no_names() {
+    for is_replaced in [true, false] {
+        let (file_system, process) = world();
+        let begin = || file_system.begin(&process);
+        for path in [b"d".as_slice(), b"other"] {
+            directories::make_directory(&begin(), at(), path, 0o755).unwrap();
+        }
+        let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+        let opened = names::open(&begin(), at(), b"d", flags, 0).unwrap();
+        let came = Transactional::new(Sharing::Alone, begin).transaction(|t| {
+            if is_replaced {
+                names::rename(&t.begin(), (at(), b"other"), (at(), b"d"), RenameMode::Replace)?;
+            } else {
+                directories::remove_directory(&t.begin(), at(), b"d")?;
+            }
+            let make = |name: &[u8]| {
+                let call = t.begin();
+                let start = Start::Handle(call.kept(&opened.handle).map_err(Errno::from)?);
+                directories::make_directory(&call, start, name, 0o755)
+            };
+            Ok([make(b"below"), make(&[b'n'; 256])])
+        });
+        assert_eq!(came, Ok([Err(Errno::ENOENT); 2]));
+        names::close(&begin(), opened.handle);
+    }
+}
+
 #[test]
 fn a_listing_has_own_names_too_and_no_phantoms() {
     let (file_system, process) = world();
