@@ -367,7 +367,7 @@ fn looks_beside_every_call_have_an_order() {
 
 #[test]
 fn calls_that_are_overtaken_have_an_order() {
-    overtake(history::plans(30).longer(40), of_few_paths, explain_calls_alone);
+    overtake(history::plans(30).longer(30), of_few_paths, explain_calls_alone);
 }
 
 /// A few calls on paths of one group, none of which commutes with all others, or, as a sample, any.
@@ -511,11 +511,13 @@ fn found_once() -> Vec<(&'static str, Plan)> {
     ]
 }
 
+/// In so many rounds each fault that was found once is found when it is planted again.
+const ROUNDS_OF_A_FAULT: u64 = if cfg!(shuttle) { 500 } else { 50 };
+
 #[test]
 fn what_was_found_once_has_an_order() {
-    let rounds = if cfg!(shuttle) { 2_000 } else { 50 };
     for (_, plan) in found_once() {
-        overtake_and_repeat(rounds, plan, explain);
+        overtake_and_repeat(ROUNDS_OF_A_FAULT, plan, explain);
     }
 }
 
@@ -577,7 +579,7 @@ fn planted_faults_are_found() {
     let fault = "scalefs: who waits for a move waits for the next one";
     sync::mutant::must_be_caught(fault, || overtake_and_repeat(1, moves_in_a_circle(), explain_calls_alone));
     for (fault, plan) in found_once() {
-        sync::mutant::must_be_caught(fault, || overtake_and_repeat(100_000, plan, explain));
+        sync::mutant::must_be_caught(fault, || overtake_and_repeat(ROUNDS_OF_A_FAULT, plan, explain));
     }
     let growing = || explore(0..100_000, |_| listings_of_a_growing_directory(), explain);
     sync::mutant::must_be_caught("hashdir: moved before it is linked", growing);

@@ -388,7 +388,7 @@ fn calls_of_several_users_that_are_overtaken_have_an_order() {
     // Each time one that is there in the beginning.
     let files = || prop::sample::select(vec![vec![0], vec![1], vec![0, 2], vec![1, 0], vec![1, 3]]);
     overtake(
-        history::plans(30).longer(40),
+        history::plans(30).longer(30),
         move |_| files().prop_flat_map(|files| of_few_calls(any_users_call(files))),
         explain_calls_alone,
     );
@@ -429,10 +429,13 @@ fn found_once() -> Vec<(&'static str, Plan)> {
     ]
 }
 
+/// In so many rounds each fault that was found once is found when it is planted again.
+const ROUNDS_OF_A_FAULT: u64 = if cfg!(shuttle) { 500 } else { 50 };
+
 #[test]
 fn what_was_found_once_has_an_order() {
     for (_, plan) in found_once() {
-        overtake_and_repeat(if cfg!(shuttle) { 2_000 } else { 50 }, plan, explain);
+        overtake_and_repeat(ROUNDS_OF_A_FAULT, plan, explain);
     }
 }
 
@@ -441,7 +444,7 @@ fn what_was_found_once_has_an_order() {
 #[test]
 fn planted_faults_are_found() {
     for (fault, plan) in found_once() {
-        sync::mutant::must_be_caught(fault, || overtake_and_repeat(100_000, plan, explain));
+        sync::mutant::must_be_caught(fault, || overtake_and_repeat(ROUNDS_OF_A_FAULT, plan, explain));
     }
 }
 
