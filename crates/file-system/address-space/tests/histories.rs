@@ -586,7 +586,7 @@ fn check_of(beginning: &[Operation], have_looked: usize, number: u64, plan: &Pla
         let core = instance.arena.claim(CORES - 1, owner()).unwrap();
         looks.extend((0..PAGES).flat_map(|page| act(instance, space, &core, Operation::Store(page, 99))));
         events.push(vec![Event { steps: looks, began: u64::MAX - 1, ended: u64::MAX }]);
-        expect_order(number, &events, &Plain::default());
+        expect_order(number, &events, &Plain::default(), || told(&made));
         // SAFETY: all threads have ended.
         instance.call(&core, |memory| unsafe { space.destroy(memory) });
         for _ in 0..8 {

@@ -478,3 +478,28 @@ fn changes_of_data_mark_times() {
         process.exit(instance.fs, &core, &host);
     });
 }
+
+/// What finds no page changes nothing, nor the times.
+#[test]
+fn a_write_without_room_leaves_the_times() {
+    with_instance(1, |instance| {
+        let clock = std::cell::Cell::new(100);
+        let host = Clocked { wait: Spin, clock: || clock.replace(clock.get() + 100) };
+        let core = instance.core(1);
+        let process = instance.process(&core);
+        let verbs = instance.fs.enter(&core, &process, &host);
+        let fd = create(&verbs, b"a");
+        let options = DescriptorOptions { status: StatusFlags::APPEND, ..PLAIN };
+        let appender = data::open(&verbs, Start::WorkingDirectory, b"a", OpenFlags::WRITE, 0, options).unwrap();
+        assert_eq!(data::write_at(&verbs, fd, &[1; PAGE_BYTES], 0), Ok(PAGE_BYTES));
+        let times = || data::stat(&verbs, fd, Fields::TIMES).map(|seen| [seen.modified_ns, seen.changed_ns]).unwrap();
+        let before = times();
+        assert_eq!(data::write_at(&verbs, fd, b"x", PAGE), Err(Errno::ENOSPC));
+        assert_eq!(data::write(&verbs, appender, b"x"), Err(Errno::ENOSPC));
+        assert_eq!(times(), before);
+        [fd, appender].into_iter().for_each(|fd| data::close(&verbs, fd).unwrap());
+        names::unlink(verbs.objects(), Start::WorkingDirectory, b"a").unwrap();
+        drop(verbs);
+        process.exit(instance.fs, &core, &host);
+    });
+}

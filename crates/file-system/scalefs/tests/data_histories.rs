@@ -29,8 +29,9 @@ use data_calls::{
 use data_steps::{Beginning, Object, Reference, prepare, steps};
 use history::threads::{self, Barrier, Clock};
 use history::{
-    Event, beside_two, expect_order, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes,
+    Event, Made, beside_two, expect_order, explore, in_order, is_linearisable, is_sample, mattering, no_call_commutes,
     of_few_calls, of_few_kinds, overtake, overtake_and_repeat, overtake_each, overtake_first, pairs, play, rounds,
+    told,
 };
 use instance::with_instance_for;
 use plain::{Plain, Process};
@@ -437,7 +438,7 @@ fn explain_if(maintains: bool, round: u64, (plan, beginning): &Plan) {
             for call in calls {
                 let began = clock.now();
                 let outcome = make(&fs.enter(&core, process, &Spin), call);
-                made.push((call.clone(), outcome, began, clock.now()));
+                made.push(Made { operation: call.clone(), outcome, began, ended: clock.now() });
                 if maintains {
                     fs.maintain(&core, &Spin);
                 }
@@ -451,10 +452,13 @@ fn explain_if(maintains: bool, round: u64, (plan, beginning): &Plan) {
             running.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         let mut events = vec![Vec::new(); plan.len()];
-        for (thread, (call, outcome, began, ended)) in
-            made.into_iter().enumerate().flat_map(|(thread, made)| made.into_iter().map(move |one| (thread, one)))
-        {
-            events[thread].push(Event { steps: steps(&call, &outcome), began, ended });
+        for (thread, made) in made.iter().enumerate() {
+            let event = |Made { operation, outcome, began, ended }: &Made<_, _>| Event {
+                steps: steps(operation, outcome),
+                began: *began,
+                ended: *ended,
+            };
+            events[thread].extend(made.iter().map(event));
         }
         // What is left is looked at in the end: no plan has to do so.
         let core = instance.core(3);
@@ -466,7 +470,7 @@ fn explain_if(maintains: bool, round: u64, (plan, beginning): &Plan) {
         events[0].extend(looks(plan).map(look));
         drop(verbs);
         drop(core);
-        expect_order(round, &events, &start);
+        expect_order(round, &events, &start, || told(&made));
         let core = instance.core(3);
         let verbs = fs.enter(&core, process, &Spin);
         for name in 0..NAMES.len() {

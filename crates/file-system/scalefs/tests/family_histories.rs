@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use history::threads::lock;
 use history::{
     Event, Made, State, expect_order, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
-    overtake_and_repeat, overtake_each, pairs, play,
+    overtake_and_repeat, overtake_each, pairs, play, told,
 };
 use instance::with_instance_for;
 use proptest::prelude::*;
@@ -202,7 +202,7 @@ fn explain(round: u64, (beginning, plan): &Plan) {
         events.push(looks.into_iter().map(at_the_end).collect());
         let mut start = Children::default();
         beginning.iter().for_each(|call| _ = start.call(*call));
-        expect_order(round, &events, &start);
+        expect_order(round, &events, &start, || told(&made));
         owned.exit(fs, &core, &Spin);
     });
 }

@@ -671,5 +671,5 @@ fn explain_if(maintains: bool, has_more: bool, number: u64, plan: &Plan) {
         event(Step::Call(look, outcome), u64::MAX - 1, u64::MAX)
     };
     events[0].extend(looks().map(look));
-    expect_order(number, &events, &start);
+    expect_order(number, &events, &start, String::new);
 }

@@ -17,7 +17,7 @@ mod probe;
 use address_space::Fault;
 use history::{
     Event, Made, expect_order, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake, overtake_each,
-    pairs, play,
+    pairs, play, told,
 };
 use instance::with_instance_for;
 use mapped_model::Step;
@@ -313,7 +313,7 @@ fn explain_of<'a>(
     let at_the_end =
         |(call, outcome)| Event { steps: vec![Step::Call(call, outcome)], began: u64::MAX - 1, ended: u64::MAX };
     events.push(looks.into_iter().map(at_the_end).collect());
-    expect_order(round, &events, &mapped_model::Mapped::default());
+    expect_order(round, &events, &mapped_model::Mapped::default(), || told(&made));
     data::truncate(memory, FD, 0).unwrap();
     names::unlink(memory.objects(), Start::WorkingDirectory, b"f").unwrap();
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use history::threads::lock;
-use history::{Event, Made, State, expect_order, explore, overtake, play, rounds};
+use history::{Event, Made, State, expect_order, explore, overtake, play, rounds, told};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sockets::{Order, SLOT_COUNT, Socket, SocketError};
@@ -148,7 +148,7 @@ fn check(number: u64, (is_ordered, plan, one_waits): &Plan) {
     let mut start = Reference { is_ordered: *is_ordered, is_open: true, queues: vec![VecDeque::new(); plan.len()] };
     let own = if *is_ordered { 0 } else { last };
     start.queues[own].extend(one_waits.then_some(WAITING));
-    expect_order(number, &history, &start);
+    expect_order(number, &history, &start, || told(&made));
     sockets.close(&coordinator, one, &Spin);
     if let Some(other) = lock(&handle).take() {
         sockets.close(&coordinator, other, &Spin);

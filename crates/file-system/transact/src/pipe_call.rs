@@ -73,10 +73,15 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
         let is_ready = other_end_gone
             || match end {
                 PipeEnd::Read => self.peek_base_pipe(pipe, &mut [0])? > 0,
-                PipeEnd::Write => match self.room_for(pipe, 1)? {
-                    0 if self.own_pipe(pipe) != UNCHANGED => return Err(Failed(Fault::NotTransactional)),
-                    room => room > 0,
-                },
+                PipeEnd::Write => {
+                    let OwnPipe { taken_bytes, put } = self.own_pipe(pipe);
+                    let pages = put.len().next_multiple_of(PAGE_BYTES as usize);
+                    let has_room = self.about_pipe(pipe, AboutData::PipeRoom(pages + 1))?.count() as usize > pages;
+                    if !has_room && (taken_bytes > 0 || pages != put.len()) {
+                        return Err(Failed(Fault::NotTransactional));
+                    }
+                    has_room
+                }
             };
         Ok(PipeState { is_ready, other_end_gone })
     }

@@ -233,7 +233,7 @@ mod with_a_clock {
                     exists(&t.begin(), name.as_bytes());
                     if all.is_empty() {
                         // Ages are compared in units of 256 nanoseconds.
-                        clock.now_ns.set(MILLISECOND_NS);
+                        clock.now_ns.set(clock.now_ns.get() + MILLISECOND_NS);
                     }
                     let other = Transactional::new(Sharing::Shared, theirs).priority(priority);
                     all.push(clock.waits_of(|| {

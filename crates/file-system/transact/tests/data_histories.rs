@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use data_calls::{Call, perform, prepare};
 use history::{
     Event, State, expect_order, explore, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
-    overtake_each, pairs, play, repeat, rounds,
+    overtake_each, pairs, play, repeat, rounds, told,
 };
 use instance::with_instance_for;
 use plain::Plain;
@@ -216,7 +216,7 @@ fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     let has_happened = |made: &history::Made<_, Outcome>| made.outcome.is_some();
     assert!(maintains || made.iter().flatten().all(has_happened), "{}", history::told(&made));
     events.push(left);
-    expect_order(number, &events, &Maps::new());
+    expect_order(number, &events, &Maps::new(), || told(&made));
 }
 
 #[test]

@@ -174,6 +174,29 @@ fn whether_there_is_room_where_the_transaction_has_taken_bytes_only_the_base_kno
     assert_eq!(perform(&begin(), Call::States), Ok(of_both_ends(false, true)));
 }
 
+/// `poll` asks for a page that is free: the rest of the last one that the transaction has put is none.
+#[cfg(not(shuttle))]
+#[test]
+fn a_pipe_without_a_free_page_is_full_in_a_transaction_too() {
+    let puts: [(&[usize], Option<bool>); 4] = [
+        (&[15 * PAGE], Some(true)),
+        (&[16 * PAGE], Some(false)),
+        (&[15 * PAGE, 1], None),
+        (&[14 * PAGE, 1], Some(true)),
+    ];
+    for (lengths, has_room) in puts {
+        let (file_system, process) = plain();
+        let begin = || file_system.begin(&process);
+        make_pipe(&begin());
+        let came = Transactional::new(Sharing::Alone, || WithData(begin())).transaction(|t| {
+            lengths.iter().for_each(|length| drop(perform(&t.begin(), Call::Write(*length, 1)).unwrap()));
+            Ok(perform(&t.begin(), Call::States))
+        });
+        let expected = has_room.map(|has_room| of_both_ends(true, has_room)).ok_or(Errno::EOPNOTSUPP);
+        assert_eq!(came, Ok(expected), "{lengths:?}");
+    }
+}
+
 /// How often a transaction of `mine` begins if others do `theirs` before its end the first time; and what came of both.
 fn beside<D: DataChanges>(
     (sharing, begin): (Sharing, impl Fn() -> D),

@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 
 use commit::{Decisions, Observed, Operation as Undecided, Tag};
-use history::{Event, State, expect_order, explore, overtake, play, rounds};
+use history::{Event, State, expect_order, explore, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, CoreLock, HeapRegion, LockRank, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -199,7 +199,7 @@ fn check(number: u64, plan: &Plan) {
     let mut events: Vec<Vec<_>> = made.iter().map(of_thread).collect();
     let last = (0..NAMES).map(|name| Step::Is(name, round.exists(name))).collect();
     events.push(vec![event(last, u64::MAX - 1, u64::MAX)]);
-    expect_order(number, &events, &Plain::default());
+    expect_order(number, &events, &Plain::default(), || told(&made));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::ops::Range;
 use commit::Decisions;
 use epoch::{Epochs, Guard};
 use hashdir::{FIRST_COOKIE, HashDir, InsertError, Key, MARK, NotEmpty, free_retired, lock_two};
-use history::{Event, Made, State, expect_order, explore, overtake, play, rounds};
+use history::{Event, Made, State, expect_order, explore, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -418,7 +418,7 @@ fn check(number: u64, plan: &Plan) {
         steps => panic!("one step: {steps:?}"),
     };
     events.push((0..DIRS).flat_map(|dir| (0..NAMES.len()).map(move |name| (dir, name))).map(last).collect());
-    expect_order(number, &events, &Maps::default());
+    expect_order(number, &events, &Maps::default(), || told(&made));
     // SAFETY: all threads have ended.
     round.dirs.iter().for_each(|dir| unsafe { dir.destroy(&core, |_| ()) });
     for _ in 0..4 {

@@ -64,9 +64,14 @@ pub fn is_linearisable<S: State>(threads: &[Vec<Event<S::Step>>], start: &S) -> 
 /// Lets nothing pass that [`is_linearisable`] does not explain.
 ///
 /// # Panics
-/// Without an order; then what happened is told, a line for each event, in the order in which they began.
-pub fn expect_order<S: State<Step: Debug>>(round: u64, threads: &[Vec<Event<S::Step>>], start: &S) {
-    assert!(is_linearisable(threads, start), "no order explains round {round}:\n{}", told(threads));
+/// Without an order; then what happened is told: by `calls`, and the steps of each event, in the order in which they began.
+pub fn expect_order<S: State<Step: Debug>>(
+    round: u64,
+    threads: &[Vec<Event<S::Step>>],
+    start: &S,
+    calls: impl FnOnce() -> String,
+) {
+    assert!(is_linearisable(threads, start), "no order explains round {round}:\n{}{}", calls(), told(threads));
 }
 
 fn told<S: Debug>(threads: &[Vec<Event<S>>]) -> String {
@@ -78,7 +83,7 @@ fn told<S: Debug>(threads: &[Vec<Event<S>>]) -> String {
             _ => (*began, format!("{began:3} to {ended:3} thread {thread} {steps:?}\n")),
         })
         .collect();
-    lines.sort();
+    lines.sort_by_key(|(began, _)| *began);
     lines.into_iter().map(|(_, line)| line).collect()
 }
 

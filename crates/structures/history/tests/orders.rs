@@ -64,6 +64,8 @@ fn history() -> impl Strategy<Value = History> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn the_search_finds_what_all_orders_find(histories in vec((history(), 0..2_u8), 100)) {
         for (history, start) in &histories {

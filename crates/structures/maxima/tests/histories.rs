@@ -4,7 +4,7 @@
 //! reset, and is lost. A floor is what the words are at least.
 #![cfg(not(loom))]
 
-use history::{Event, State, expect_order, explore, overtake, play, rounds};
+use history::{Event, State, expect_order, explore, overtake, play, rounds, told};
 use maxima::{Maxima, MaximaConfig, Maximum};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
@@ -154,7 +154,7 @@ fn check(number: u64, plan: &Plan) {
         assert_eq!((read(object), round.objects[object].applied()), (words, words), "lost in a flush");
         events.push(vec![event((vec![Step::Are(object, words)], u64::MAX - 1, u64::MAX))]);
     }
-    expect_order(number, &events, &Plain([[1, 1]; OBJECTS]));
+    expect_order(number, &events, &Plain([[1, 1]; OBJECTS]), || told(&made));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 
 use epoch::{Epochs, Guard};
-use history::{Event, Made, State, expect_order, explore, overtake, play, rounds};
+use history::{Event, Made, State, expect_order, explore, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -291,7 +291,7 @@ fn check(number: u64, (plan, _): &Plan) {
     let last = |probe| Step::Is(probe, round.array.get(&guard, PROBES[probe]));
     events.push(vec![Event { steps: (0..PROBES.len()).map(last).collect(), began: u64::MAX - 1, ended: u64::MAX }]);
     drop(guard);
-    expect_order(number, &events, &Slots::default());
+    expect_order(number, &events, &Slots::default(), || told(&made));
     // SAFETY: all threads have ended.
     unsafe { round.array.destroy(&core) };
     for _ in 0..4 {

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use commit::Decisions;
-use history::{Event, Made, State, expect_order, explore, overtake, play, rounds};
+use history::{Event, Made, State, expect_order, explore, overtake, play, rounds, told};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -315,7 +315,7 @@ fn check(number: u64, (plan, all_have): &Plan) {
     }
     events.push(last);
     let start = Counts { counts: [count; OBJECTS], gone: [false; OBJECTS] };
-    expect_order(number, &events, &start);
+    expect_order(number, &events, &start, || told(&made));
 }
 
 fn event(made: &Made<Operation, Vec<Step>>) -> Event<Step> {

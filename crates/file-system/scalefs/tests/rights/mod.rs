@@ -11,7 +11,9 @@
 
 use std::collections::BTreeMap;
 
-use history::{Event, Made, State, expect_order, explore, of_few_calls, overtake, overtake_and_repeat, play, rounds};
+use history::{
+    Event, Made, State, expect_order, explore, of_few_calls, overtake, overtake_and_repeat, play, rounds, told,
+};
 use percpu::{Arena, ArenaConfig, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -520,5 +522,5 @@ fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     };
     let looks: Vec<_> = (0..PATHS.len()).map(look).collect();
     events.push(looks);
-    expect_order(number, &events, &start);
+    expect_order(number, &events, &start, || told(&made));
 }

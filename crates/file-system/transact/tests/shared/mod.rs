@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use history::{
     Event, State, expect_order, explore, in_order, is_sample, mattering, no_call_commutes, of_few_calls, overtake,
-    overtake_and_repeat, overtake_each, pairs, play, rounds,
+    overtake_and_repeat, overtake_each, pairs, play, rounds, told,
 };
 use percpu::testing::World;
 use plain::{Plain, Process};
@@ -200,7 +200,7 @@ fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     };
     let looks: Vec<_> = looks().into_iter().map(look).collect();
     events.push(looks);
-    expect_order(number, &events, &Maps::new());
+    expect_order(number, &events, &Maps::new(), || told(&made));
 }
 
 #[test]
