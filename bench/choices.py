@@ -65,7 +65,13 @@ class Seen:
         if call.call == "open":
             there = {step.args["name"] for step in self.setup if step.call == "name_file"}
             return bool(call.args["creat"]) and call.args["name"] not in there
-        return call.call in ("link", "unlink") or (call.call == "rename" and call.args["src"] != call.args["dst"])
+        return call.call in ("link", "unlink") or (call.call == "rename" and self._renames(call))
+
+    def _renames(self, call: PlacedCall) -> bool:
+        """Whether a name goes: POSIX `rename` does nothing where both names are of one file."""
+        files = {step.args["name"]: step.args.get("file") for step in self.setup if step.call == "name_file"}
+        old, new = (files.get(call.args[name]) for name in ("src", "dst"))
+        return call.args["src"] != call.args["dst"] and (old is None or old != new)
 
 
 Choice = Callable[[Seen], bool]

@@ -3,7 +3,7 @@
 A row says which tests it looks at, by their calls, arguments and set-up (their number stands under *of*), and behind
 the colon which of them it counts. A variable is shared if the name of a finding begins with it; a line that is shared
 falsely has the names of two fields. With OTHER, a run of the same tests, rows compare verdicts. Interfaces other
-than `posix18` have only the rows that suit any.
+than `posix18`, and sets of more or fewer calls than two, have only the rows that suit any.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def counts(tests: Sequence[Seen], interface: str, others: Sequence[Seen] = ()) -
     """All rows that suit the interface; `others` are the tests of a run to compare with."""
     bad = [test for test in tests if test.conflicts]
     yield from of_any(tests, bad)
-    if interface == "posix18":
+    if interface == "posix18" and all(len(test.calls) == 2 for test in tests):
         yield from of_names(tests, bad)
         yield from of_descriptors(tests, bad)
         yield from of_memory(tests, bad)
@@ -172,10 +172,15 @@ def main(arguments: Sequence[str]) -> int:
     try:
         runs = [load_run(Path(argument)) for argument in arguments]
         tests, *others = ([Seen(judged) for judged in judged_tests(run)] for run in runs)
-        print(f"{runs[0].info.interface} on {runs[0].info.target}: {runs[0].summary.windows:,} windows\n")
     except CommutantError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    if others and not {test.id for test in tests} & {test.id for test in others[0]}:
+        print(f"{arguments[1]} has none of the tests of {arguments[0]}; compare runs of one corpus", file=sys.stderr)
+        return 2
+    run = runs[0]
+    ended = "" if len(tests) == run.info.tests else f", incomplete: {len(tests):,} of {run.info.tests:,} tests"
+    print(f"{run.info.interface} on {run.info.target}: {run.summary.windows:,} windows{ended}\n")
     print("| what | tests | of |\n| --- | --- | --- |")
     for what, number, of in counts(tests, runs[0].info.interface, *others):
         print(f"| {what} | {number:,} | {of:,} |")

@@ -160,8 +160,24 @@ def test_verdicts_are_compared_with_another_run() -> None:
     assert rows(JUDGED, JUDGED[:3])["in both runs: another verdict there"] == (0, 3)
 
 
-def write_run(path: Path) -> None:
-    """The run as a directory."""
+def test_a_rename_between_two_names_of_one_file_changes_none() -> None:
+    def renames(files: Sequence[int]) -> JudgedTest:
+        names = [("name_file", {"name": name, "file": file}, 0) for name, file in zip("abc", files, strict=True)]
+        calls = ("rename", {"src": "a", "dst": "b"}, 0), ("rename", {"src": "c", "dst": "d"}, 1)
+        return JudgedTest(case(*calls, setup=[*HERE, *names]), FREE)
+
+    changing = "both change other names of one directory: share i_rwsem, d_lockref"
+    assert rows([renames([0, 1, 2])])[changing] == (0, 1)
+    assert rows([renames([0, 0, 1])])[changing] == (0, 0)
+
+
+def test_sets_of_three_calls_have_the_rows_for_any() -> None:
+    three = case(*[("fstat", {"fd": 0}, 0)] * 3, setup=[opened(0, 0)])
+    assert len(rows([JudgedTest(three, BAD, (COUNT,))])) < len(rows(JUDGED))
+
+
+def write_run(path: Path, judged_tests: Sequence[JudgedTest] = JUDGED) -> None:
+    """The run as a directory, of which only these tests have verdicts."""
     corpus = Corpus("posix18", "conflict", "0123abcd", [judged.test for judged in JUDGED])
     info = RunInfo(
         commutant="0",
@@ -181,7 +197,7 @@ def write_run(path: Path) -> None:
     )
     path.mkdir()
     with RunWriter.create(path, info, corpus) as writer:
-        for judged in JUDGED:
+        for judged in judged_tests:
             writer.append(Verdict(judged.test.id, judged.outcome, judged.findings, windows=2), 1.0)
 
 
@@ -192,6 +208,17 @@ def test_the_command_prints_a_table_of_a_run(tmp_path: Path, capsys: pytest.Capt
     assert printed[:4] == ["posix18 on fake: 28 windows", "", "| what | tests | of |", "| --- | --- | --- |"]
     assert "| two stat, one name: share d_lockref | 1 | 1 |" in printed
     assert printed[-1] == "sets of calls whose tests are all conflict-free (1): munmap + mmap"
+
+
+def test_runs_that_are_incomplete_or_have_no_test_in_common_are_said_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "some", JUDGED[:3])
+    write_run(tmp_path / "others", JUDGED[3:])
+    assert main([str(tmp_path / "some")]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("windows, incomplete: 3 of 14 tests")
+    assert main([str(tmp_path / "some"), str(tmp_path / "others")]) == 2
+    assert "has none of the tests of" in capsys.readouterr().err
 
 
 def test_what_is_no_run_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
