@@ -242,3 +242,13 @@ proptest! {
         [one, other].into_iter().for_each(|socket| sockets.close(&cores[0], socket, &Spin));
     }
 }
+
+#[test]
+fn each_error_says_something_else() {
+    use SocketError::{HasName, NameInUse, NotConnected, NotPermitted, OutOfMemory, Refused, TooLong, WouldBlock};
+    let all = [WouldBlock, Refused, NotConnected, NameInUse, HasName, NotPermitted, TooLong, OutOfMemory];
+    let texts: std::collections::BTreeSet<String> = all.iter().map(SocketError::to_string).collect();
+    assert_eq!(texts.len(), all.len());
+    assert!(texts.iter().all(|text| text.len() > 10), "{texts:?}");
+    assert!(TooLong.to_string().contains(&MAX_MESSAGE_BYTES.to_string()));
+}
