@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 
-use crate::linearise::{State, Timed};
+use crate::state::{State, Timed};
 
 /// Two threads' calls overlap in few ways that differ, and return few things that do.
 const MOST_KNOWN: usize = 64;

@@ -27,10 +27,12 @@ mod linearise;
 mod plans;
 mod rounds;
 mod runs;
+mod state;
 pub mod threads;
 
 pub use commuting::{CallPlace, in_order, no_call_commutes};
-pub use linearise::{Event, State, expect_order, is_linearisable};
+pub use linearise::{expect_order, is_linearisable};
 pub use plans::{and_look, beside_two, is_sample, mattering, of_few_calls, of_few_kinds, pairs};
 pub use rounds::{Rounds, plans, rounds};
 pub use runs::{Made, explore, overtake, overtake_and_repeat, overtake_each, overtake_first, play, repeat, told};
+pub use state::{Event, State};

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use proptest::strategy::Strategy;
 
-use crate::linearise::Event;
 use crate::plans::drawn;
 #[cfg(shuttle)]
 use crate::rounds::HISTORIES_OF_A_PLAN;
 use crate::rounds::are_some_asked_for;
+use crate::state::Event;
 use crate::threads::{self, Barrier, Clock};
 #[cfg(shuttle)]
 use sync::preemptions::Overtaken;
