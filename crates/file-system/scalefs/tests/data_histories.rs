@@ -38,7 +38,7 @@ use plain::{Plain, Process};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scalefs::data::{self, Whence};
-use scalefs::{Credentials, Errno, OpenFlags};
+use scalefs::{Credentials, DataOperations, Errno, OpenFlags};
 use sync::Spin;
 
 #[test]
@@ -161,6 +161,13 @@ fn concurrent_calls_on_pipes_have_an_order() {
     explore(rounds(250).longer(3), plans, explain);
 }
 
+/// Makes a file, to which descriptors 0 and 1 append.
+fn open_twice_to_append(verbs: &impl DataOperations) {
+    for number in [0, 1] {
+        assert_eq!(make(verbs, &Call::Open(0, OpenFlags::CREATE, true)), Ok(Answer::Number(number)));
+    }
+}
+
 /// Between the pages of an append no other comes.
 #[test]
 fn appends_of_several_pages_follow_each_other() {
@@ -170,10 +177,7 @@ fn appends_of_several_pages_follow_each_other() {
             let (fs, core) = (instance.fs, instance.core(3));
             let owned = instance.process(&core);
             let process = &owned;
-            for number in [0, 1] {
-                let opened = make(&fs.enter(&core, process, &Spin), &Call::Open(0, OpenFlags::CREATE, true));
-                assert_eq!(opened, Ok(Answer::Number(number)));
-            }
+            open_twice_to_append(&fs.enter(&core, process, &Spin));
             let made = play(plan, |thread| {
                 let core = instance.core(thread);
                 move |fill: &u8| data::write(&fs.enter(&core, process, &Spin), thread as u32, &[*fill; LENGTH])
@@ -197,10 +201,7 @@ fn of_two_appends_at_the_limit_one_is_too_large() {
             let (fs, core) = (instance.fs, instance.core(3));
             let owned = instance.process(&core);
             let process = &owned;
-            for number in [0, 1] {
-                let opened = make(&fs.enter(&core, process, &Spin), &Call::Open(0, OpenFlags::CREATE, true));
-                assert_eq!(opened, Ok(Answer::Number(number)));
-            }
+            open_twice_to_append(&fs.enter(&core, process, &Spin));
             data::truncate(&fs.enter(&core, process, &Spin), 0, i64::MAX - 1).unwrap();
             let made = play(plan, |thread| {
                 let core = instance.core(thread);
