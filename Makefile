@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies gallery wheel lock clean
+.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies gallery wheel lanes lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -17,8 +17,8 @@ demo: setup ## check the file-name calls on Linux: prints the heat map and the p
 check: setup ## within 90 seconds: linters, and the tests of what changed
 	@$(BIN)/python scripts/quick.py
 
-test: setup ## linters, type checks and all tests that take seconds
-	@$(BIN)/python scripts/verify.py
+test: setup ## linters, type checks and the quick tests; ALL=1: what takes longer as well, as continuous integration does
+	@$(BIN)/python scripts/verify.py $(if $(ALL),--all)
 
 test-long: setup ## the tests that take minutes or need a download of their own
 	@$(BIN)/python scripts/verify.py --long
@@ -50,6 +50,9 @@ gallery: setup ## build and check all libraries of docs/gallery, and rewrite its
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl
+
+lanes: setup ## tell quick tests from others by what the last `make test ALL=1` measured: tests/seconds.json
+	@$(BIN)/python scripts/lanes.py
 
 lock: ## update the lock files from pyproject.toml and Cargo.toml (needs uv)
 	@$(PYTHON) scripts/lock.py

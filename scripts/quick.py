@@ -3,27 +3,26 @@
 It runs the quick linters over everything, clippy and the tests of the crates that changed, and those files of Python
 tests that import what changed. Changed is what differs from the last commit; without any difference, what that commit
 changed. Files of tests whose turn would end behind the budget are named and left to `make test`, as are crates that
-depend on the changed ones, sanitizers and histories. How long a file takes is known from earlier runs (`DURATIONS`).
+depend on the changed ones, sanitizers and histories. How long a file takes is in `tests/seconds.json`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import lanes
+from lanes import Seconds
 from rust import Toolchain
+from rust_tests import RUST, RUST_SEED
 from steps import ROOT, VENV, StepFailed, run, say, stream
-from verify import NO_TESTS, PYTHON, PYTHON_SEED, RUST, RUST_SEED, lint
+from verify import NO_TESTS, PYTHON, PYTHON_SEED, Report, linters, worker_count
+from work import Workers
 
 BUDGET_SECONDS = 90.0
-DURATIONS = ROOT / "target" / "test-seconds.json"
-"""Seconds of each file of Python tests, as its latest whole run took; written by tests/conftest.py."""
-
-UNKNOWN_SECONDS = 5.0
 ALWAYS = ("tests/repository/test_rooms.py", "tests/repository/test_docs.py")
 """What is quick and concerns every change: the order of rooms, and links and commands of the pages."""
 
@@ -51,52 +50,48 @@ def concerned_tests(changed: Sequence[str]) -> list[str]:
     return sorted(found | set(ALWAYS))
 
 
-def chosen(tests: Iterable[str], seconds_left: float, durations: dict[str, float]) -> tuple[list[str], list[str]]:
+def chosen(tests: Iterable[str], seconds_left: float, kept: Seconds) -> tuple[list[str], list[str]]:
     """The quickest of the tests as far as time allows, and the rest."""
     taken: list[str] = []
     left: list[str] = []
-    for name in sorted(tests, key=lambda name: (durations.get(name, UNKNOWN_SECONDS), name)):
-        seconds_left -= durations.get(name, UNKNOWN_SECONDS)
+    for name in sorted(tests, key=lambda name: (kept.of_file(name), name)):
+        seconds_left -= kept.of_file(name)
         (taken if seconds_left >= 0 else left).append(name)
     return sorted(taken), sorted(left)
-
-
-def recorded() -> dict[str, float]:
-    """What `DURATIONS` holds; nothing if it is not there or damaged."""
-    try:
-        found = json.loads(DURATIONS.read_text(encoding="utf-8"))
-        return {str(name): float(seconds) for name, seconds in found.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
-        return {}
 
 
 def main() -> int:
     """Checks what changed; returns the exit code."""
     started = time.monotonic()
+    kept = Seconds.kept()
+    report = Report()
     try:
         cargo = Toolchain.find().cargo
         changed = changed_files()
         crates = changed_crates(changed)
-        if failed := lint(cargo, crates):
-            print(f"make check failed in: {', '.join(failed)}", file=sys.stderr)
+        Workers(worker_count(), report.ended, report.suite_ended).run(linters(cargo, crates))
+        if report.failed:
+            print(f"make check failed in: {', '.join(report.failed)}", file=sys.stderr)
             return 1
         if crates:
             packages = [f"--package={crate}" for crate in crates]
-            stream([*RUST_SEED, cargo, "test", "--quiet", *packages, *RUST[1:]], without=NO_TESTS)
+            variables = [f"{name}={value}" for name, value in RUST_SEED.items()]
+            stream(["env", *variables, cargo, "test", "--quiet", *packages, *RUST[1:]], without=NO_TESTS)
         left_seconds = BUDGET_SECONDS - (time.monotonic() - started)
-        tests, left = chosen(concerned_tests(changed), left_seconds, recorded())
+        concerned = [name for name in concerned_tests(changed) if not lanes.is_building(name)]
+        tests, left = chosen(concerned, left_seconds, kept)
         if tests:
-            stream([PYTHON, "-m", "pytest", "--quiet", PYTHON_SEED, *tests])
+            stream([PYTHON, "-m", "pytest", "--quiet", PYTHON_SEED, "--lane", "quick", *tests])
     except StepFailed as failure:
         print(f"{failure}\nmake check failed", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130
-    every = {str(file.relative_to(ROOT)) for file in ROOT.glob("tests/**/test_*.py")}
+    every = lanes.test_files()
     say("left to make test", f"{len(every) - len(tests)} of {len(every)} files of Python tests, crates without changes")
     for name in left:
-        say("", f"{name}: would take {recorded().get(name, UNKNOWN_SECONDS):.0f} s more")
+        say("", f"{name}: would take {kept.of_file(name):.0f} s more")
     say("make check", f"passed: {time.monotonic() - started:.0f} s; {len(crates)} crates, {len(tests)} files of tests")
     return 0
 

@@ -83,7 +83,7 @@ def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> 
         process.wait()
         raise
     if process.returncode != 0:
-        raise StepFailed(f"{output}{messages}\n`{' '.join(command)}` {_ending(process.returncode)}")
+        raise StepFailed(f"{output}{messages}\n`{' '.join(command)}` {ending(process.returncode)}")
     return output
 
 
@@ -118,10 +118,11 @@ def stream(argv: Sequence[str | Path], *, without: str | None = None) -> None:
             process.wait()  # the terminal has sent the signal to the command as well: it ends by itself
             raise
     if status != 0:
-        raise StepFailed(f"`{' '.join(command)}` {_ending(status)}")
+        raise StepFailed(f"`{' '.join(command)}` {ending(status)}")
 
 
-def _ending(status: int) -> str:
+def ending(status: int) -> str:
+    """How a command ended, by its exit status, or by the negative number of a signal."""
     if status < 0:
         return f"was ended by signal {signal.Signals(-status).name}"
     return f"returned {status}"

@@ -51,5 +51,15 @@ def test_a_crate_without_unsafe_code_forbids_it(crate: str) -> None:
             assert "#![forbid(unsafe_code)]" in file.read_text(), file.relative_to(ROOT)
 
 
+@pytest.mark.parametrize("crate", crates())
+def test_a_library_is_built_for_tests_exactly_if_it_has_some(crate: str) -> None:
+    """An empty program of tests costs a build and a link; tests of a library that is not built for them never run."""
+    library = ROOT / "crates" / crate / "src" / "lib.rs"
+    if library.exists():
+        texts = [file.read_text() for file in library.parent.rglob("*.rs")]
+        has_tests = any(re.search(r"#\[test\]|#\[cfg\((all\()?test\b|\bproptest!", text) for text in texts)
+        assert toml(f"crates/{crate}/Cargo.toml").get("lib", {}).get("test", True) == has_tests
+
+
 def _code(text: str) -> str:
     return re.sub(r"//[^\n]*", "", text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import quick
+from lanes import Seconds
 
 
 def test_a_changed_module_brings_the_tests_that_import_its_room() -> None:
@@ -22,6 +23,6 @@ def test_changed_crates_are_those_with_changed_files() -> None:
 
 
 def test_the_quickest_tests_are_taken_and_the_rest_is_named() -> None:
-    durations = {"a": 3.0, "b": 50.0, "c": 1.0}
-    assert quick.chosen(["a", "b", "c", "new"], 10.0, durations) == (["a", "c", "new"], ["b"])
-    assert quick.chosen(["a"], 0.0, durations) == ([], ["a"])
+    kept = Seconds(files={"a": 3.0, "b": 50.0, "c": 1.0})
+    assert quick.chosen(["a", "b", "c", "new"], 10.0, kept) == (["a", "c", "new"], ["b"])
+    assert quick.chosen(["a"], 0.0, kept) == ([], ["a"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import shutil
@@ -13,13 +14,17 @@ from pathlib import Path
 
 import pytest
 
+import lanes
 import limited as limited_script
 import rust
+import rust_tests
 import setup
 import steps
 import system_packages
 import verify
+from lanes import Seconds
 from tests.repository.tree import ROOT, command
+from work import Work, Workers
 
 
 @pytest.fixture
@@ -75,21 +80,45 @@ def test_a_long_command_shows_its_lines_but_those_that_say_nothing(
     assert capsys.readouterr().out == "running 2 tests\n"
 
 
-def test_both_suites_draw_the_same_random_cases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_suites_draw_the_same_random_cases_each_time(tmp_path: Path) -> None:
     """A commit that had passed could fail by a case that nobody had drawn before."""
-    commands: list[list[str]] = []
+    kept = Seconds.kept()
+    for build in (rust_tests.tests("cargo", kept, whole=True), rust_tests.histories("cargo", kept)):
+        assert build.then is not None
+        (program,) = build.then(_built("some", "data"))
+        assert program.variables["PROPTEST_RNG_SEED"] == str(rust_tests.SEED)
+    assert rust_tests.histories("cargo", kept).variables["RUSTFLAGS"] == "--cfg shuttle"
+    for piece in verify.python_tests(tmp_path, kept, True, 2):
+        assert f"--hypothesis-seed={rust_tests.SEED}" in piece.command
 
-    def noted(argv: list[str]) -> str:
-        commands.append(argv)
-        return ""
 
-    monkeypatch.setattr(verify, "run", noted)
-    assert verify.test("cargo") == []
-    rust, histories, *python = sorted(commands, key=lambda argv: _ORDER.index(verify_name(argv)))
-    assert "RUSTFLAGS=--cfg shuttle" in histories, "rounds of chosen schedules are drawn by their number"
-    assert rust[:4] == ["env", f"PROPTEST_RNG_SEED={verify.SEED}", "cargo", "test"]
-    for pytest_command in python:
-        assert f"--hypothesis-seed={verify.SEED}" in pytest_command
+def _built(crate: str, program: str, kind: str = "test", is_test: bool = True) -> str:
+    """A line that cargo prints of a program that it has built."""
+    message = {
+        "reason": "compiler-artifact",
+        "manifest_path": f"/crates/{crate}/Cargo.toml",
+        "target": {"name": program, "kind": [kind]},
+        "profile": {"test": is_test},
+        "executable": f"/target/debug/deps/{program}-0123",
+    }
+    return json.dumps(message) + "\n"
+
+
+def test_programs_of_tests_are_those_that_cargo_has_built() -> None:
+    printed = _built("one", "data") + _built("one", "one", "lib") + _built("two", "two", "bin", is_test=False)
+    printed += _built("three", "other", "bin") + json.dumps({"reason": "build-finished", "success": True})
+    names = [name for name, _, _ in rust_tests.programs_of(printed)]
+    assert names == ["one/data", "one/lib", "three/other (bin)"]
+
+
+def test_a_program_of_tests_gets_what_cargo_would_give_it() -> None:
+    """Its folder, cargo itself, and where libraries are that are not the system's."""
+    (built,) = rust_tests.programs_of(_built("one", "data"))
+    piece = rust_tests.program("cargo test", "/bin/cargo", built, 1.0, {})
+    assert piece.folder == Path("/crates/one")
+    assert piece.variables["CARGO_MANIFEST_DIR"] == "/crates/one" and piece.variables["CARGO"] == "/bin/cargo"
+    assert piece.variables["LD_LIBRARY_PATH"].startswith("/target/debug/deps:/target/debug:")
+    assert piece.command[:2] == [rust_tests.LIMITED, "/target/debug/deps/data-0123"]
 
 
 def test_what_plants_a_fault_runs_in_the_build_that_can_plant_it(
@@ -97,7 +126,7 @@ def test_what_plants_a_fault_runs_in_the_build_that_can_plant_it(
 ) -> None:
     """A list kept by hand had left out eight programs, whose planted faults nobody had looked for. Then two were left
     out that plant none: their threads, the system's, were overtaken by chance alone."""
-    crates, tests = verify.scheduled_tests()
+    crates, tests = rust_tests.scheduled_tests()
     assert {"scalefs", "transact", "radix"} <= set(crates)
     assert {"deaths", "family_histories", "socket_calls", "times"} <= set(tests)
     sources = {
@@ -114,55 +143,93 @@ def test_what_plants_a_fault_runs_in_the_build_that_can_plant_it(
         source = tmp_path / "crates" / name
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(text)
-    monkeypatch.setattr(verify, "ROOT", tmp_path)
-    assert verify.scheduled_tests() == (["one", "three", "two"], ["chosen", "few_calls", "rounds", "whole"])
+    monkeypatch.setattr(rust_tests, "ROOT", tmp_path)
+    assert rust_tests.scheduled_tests() == (["one", "three", "two"], ["chosen", "few_calls", "rounds", "whole"])
 
 
-_ORDER = ["cargo test", "histories", "sanitizers", "libraries", "pytest"]
+def test_no_file_of_tests_is_left_out_and_none_runs_twice(tmp_path: Path) -> None:
+    for whole in (False, True):
+        pieces = verify.python_tests(tmp_path, Seconds.kept(), whole, 4)
+        given = [part for piece in pieces for part in piece.command if part.startswith("tests/")]
+        building = set(lanes.BUILDING.values())
+        assert len(given) == len(set(given))
+        assert set(given) - building == {name for name in lanes.test_files() if not lanes.is_building(name)}
+        assert set(given) & building == (building if whole else set())
 
 
-def verify_name(command: list[str]) -> str:
-    """Which suite has the command."""
-    return next(suite.name for suite in verify.suites("cargo") if suite.command == command)
+def _run(pieces: list[Work], count: int = 2) -> verify.Report:
+    """What two workers report of the pieces."""
+    report = verify.Report()
+    Workers(count, report.ended, report.suite_ended).run(pieces)
+    return report
 
 
-def test_the_suites_leave_no_file_of_tests_out_and_run_none_twice() -> None:
-    suites = {suite.name: suite.command for suite in verify.suites("cargo")}
-    assert sorted(suites) == sorted(_ORDER)
-    for name, path in verify.BUILDING.items():
-        assert (ROOT / path).exists()
-        assert path in suites[name]
-        assert f"--ignore={path}" in suites["pytest"]
+def _python(suite: str, program: str, seconds: float = 0.0) -> Work:
+    return Work(suite, suite, [sys.executable, "-c", program], seconds)
 
 
-def test_a_lane_that_is_free_takes_the_next_suite(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_worker_that_is_free_takes_the_longest_piece_that_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lanes of fixed suites left a core idle once the shorter one was done. Here the first suite waits for the last."""
-    pipe = repository / "pipe"
+    """Lanes of fixed suites left a core idle once the shorter one was done. Here the first piece waits for the last."""
+    pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     programs = {"waits": f"open({str(pipe)!r}).read()", "one": "", "two": "", "last": f"open({str(pipe)!r}, 'w')"}
-    suites = [verify.Suite(name, [sys.executable, "-c", program]) for name, program in programs.items()]
-    monkeypatch.setattr(verify, "suites", lambda cargo: suites)
-    assert verify.test("cargo") == []
-    ended = [line.split()[0] for line in capsys.readouterr().out.splitlines()][1:]
+    pieces = [_python(name, program, 9.0 - number) for number, (name, program) in enumerate(programs.items())]
+    assert _run(pieces[::-1]).failed == []
+    ended = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert ended[:2] == ["one", "two"] and sorted(ended[2:]) == ["last", "waits"]
 
 
-def test_a_suite_that_fails_shows_what_it_printed_and_the_others_run(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_build_makes_runs_after_it_and_counts_as_its_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    def made(printed: str) -> list[Work]:
+        return [_python("programs", f"print('{number} passed')") for number in map(int, printed.split())]
+
+    build = Work("programs", "build", [sys.executable, "-c", "print(3, 4)"], then=made)
+    assert _run([build]).failed == []
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("programs") and line.endswith(" s of processor time, 7 tests")
+
+
+def test_a_build_that_fails_makes_nothing_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def made(printed: str) -> list[Work]:
+        raise AssertionError(f"nothing comes of {printed}")
+
+    build = Work("programs", "build", [sys.executable, "-c", "raise SystemExit(3)"], then=made)
+    assert _run([build]).failed == ["build"]
+    assert _run([Work("lint", "lint", ["no-such-command"])]).failed == ["lint"]
+    assert "cannot start `no-such-command`" in capsys.readouterr().err
+
+
+def test_a_piece_that_fails_shows_what_it_printed_and_the_others_run(capsys: pytest.CaptureFixture[str]) -> None:
     program = "print('test result: ok. 3 passed; 0 failed'); print('4 passed, 1 skipped in 2 s'); "
     program += "print('400 histories'); print('1500 histories'); print('12 deaths at most')"
-    broken = verify.Suite(
-        "broken", [sys.executable, "-c", "print('running 0 tests'); print('why'); raise SystemExit(1)"]
-    )
-    whole = verify.Suite("whole", [sys.executable, "-c", program])
-    monkeypatch.setattr(verify, "suites", lambda cargo: [broken, whole, whole])
-    assert verify.test("cargo") == ["broken"]
+    broken = _python("broken", "print('running 0 tests'); print('why'); raise SystemExit(1)")
+    assert _run([broken, _python("whole", program), _python("whole", program)]).failed == ["broken"]
     printed = capsys.readouterr()
     assert printed.err.startswith("why\n") and printed.err.endswith("broken failed\n")
-    assert printed.out.count(" s, 7 tests, 1,900 histories, 1 skipped\n") == 2
+    assert printed.out.count(" s of processor time, 14 tests, 3,800 histories, 2 skipped\n") == 1
+
+
+def test_an_interrupt_ends_the_commands_that_run(tmp_path: Path) -> None:
+    """The commands have their own pipes: what waits for nobody is not left behind."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    program = f"import os; open({str(pipe)!r}, 'w').write(str(os.getpid())); import time; time.sleep(1000)"
+    interrupted = (
+        "import sys, _thread, threading; from work import Work, Workers\n"
+        "def interrupt():\n"
+        "    print(open(sys.argv[1]).read(), flush=True); _thread.interrupt_main()\n"
+        "threading.Thread(target=interrupt).start()\n"
+        "try: Workers(2, print, print).run([Work('s', 'n', [sys.executable, '-c', sys.argv[2]])])\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", interrupted, pipe, program],
+        capture_output=True, text=True, cwd=ROOT / "scripts",
+    )  # fmt: skip
+    process, last = ended.stdout.split()
+    assert last == "interrupted" and not Path("/proc", process).exists(), ended.stderr
 
 
 def test_a_program_that_hangs_is_ended_with_the_stacks_of_all_threads(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 //! `cargo run -p transact --example accounts -- 1000` adds so many users, while another thread reads.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use scalefs::FileSystem;
 use transact::Transactions as _;
 
 mod door;
-use door::Door;
+use door::{Between, Door};
 
 const FILES: [&str; 3] = ["passwd", "shadow", "group"];
 /// The files hold the users of late.
@@ -26,11 +25,13 @@ fn write_users(calls: &dyn Door, last: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether all three have the same users.
-fn agree(calls: &dyn Door) -> io::Result<bool> {
-    let [passwd, shadow, group] = FILES.map(|file| calls.read(&format!("etc/{file}")));
-    let passwd = passwd?;
-    Ok(passwd == shadow? && passwd == group?)
+/// Whether all three have the same users, with a pause after the first.
+fn agree(calls: &dyn Door, pause: &dyn Fn()) -> io::Result<bool> {
+    let read = |file| calls.read(&format!("etc/{file}"));
+    let [first, others @ ..] = FILES;
+    let users = read(first)?;
+    pause();
+    others.into_iter().try_fold(true, |agrees, file| Ok(agrees && read(file)? == users))
 }
 
 /// Lets one thread add users, another read; how often the files did not agree.
@@ -42,29 +43,23 @@ fn run(users: u64, are_together: bool) -> io::Result<(u64, u64)> {
         true => files.transaction(|t| write_users(&**t, user)),
         false => write_users(&files.root()?, user),
     };
-    let look = |files: &FileSystem| match are_together {
-        true => files.transaction(|t| agree(&**t)),
-        false => agree(&files.root()?),
+    let look = |files: &FileSystem, pause: &dyn Fn()| match are_together {
+        true => files.transaction(|t| agree(&**t, pause)),
+        false => agree(&files.root()?, pause),
     };
-    let is_done = AtomicBool::new(false);
+    let between = Between::default();
     let (mut looks, mut differed) = (0, 0);
     thread::scope(|scope| {
-        let adds = scope.spawn(|| {
-            let added = (1..=users).try_for_each(|user| {
-                thread::yield_now();
-                add(&files, user)
-            });
-            is_done.store(true, Relaxed);
-            added
-        });
-        while looks == 0 || !is_done.load(Relaxed) {
-            match look(&files) {
-                Ok(agrees) => (looks, differed) = (looks + 1, differed + u64::from(!agrees)),
-                // The writer came in between a hundred times.
-                Err(error) if error.raw_os_error() == Some(posix_calls::Errno::ECANCELED.number()) => {}
-                Err(error) => return Err(error),
+        let adds = scope.spawn(|| between.change(1..users + 1, |user| add(&files, user)));
+        between.look(|pause| match look(&files, pause) {
+            Ok(agrees) => {
+                (looks, differed) = (looks + 1, differed + u64::from(!agrees));
+                Ok(())
             }
-        }
+            // The writer came in between a hundred times.
+            Err(error) if error.raw_os_error() == Some(posix_calls::Errno::ECANCELED.number()) => Ok(()),
+            Err(error) => Err(error),
+        })?;
         adds.join().expect("it does not panic")
     })?;
     Ok((looks, differed))

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
@@ -72,10 +73,12 @@ fn asks_for_absence(calls: &dyn Door, pause: &dyn Fn()) -> io::Result<bool> {
     Ok(lost)
 }
 
-/// Rounds that the attacker wins, and those in which the victim gave up.
+/// Rounds that the attacker wins, and those in which the victim gave up. In step, the attacker changes the name once before
+/// the check, and once between check and use; else as often as it comes to it.
 fn attacked(
     (victim, exchange): (Victim, Exchange),
     rounds: u64,
+    is_in_step: bool,
     act: impl Fn(&FileSystem, Victim, &dyn Fn()) -> io::Result<bool>,
 ) -> io::Result<(u64, u64)> {
     let files = door::files()?;
@@ -85,18 +88,26 @@ fn attacked(
         Door::write(&root, &format!("{directory}/f"), directory.as_bytes())?;
     }
     exchange(&root, false)?;
-    let (stop, exchanges) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, exchanges, step) = (AtomicBool::new(false), AtomicU64::new(0), Barrier::new(2));
+    let in_step = || {
+        if is_in_step {
+            step.wait();
+        }
+    };
+    let most = if is_in_step { 2 * rounds } else { u64::MAX };
     let (mut won, mut gave_up) = (0, 0);
     thread::scope(|scope| {
         scope.spawn(|| {
             let root = files.root().expect("there are few descriptors");
-            for is_good in [true, false].into_iter().cycle() {
+            for (is_good, _) in [true, false].into_iter().cycle().zip(0..most) {
                 if stop.load(Relaxed) {
                     break;
                 }
+                in_step();
                 // The victim may have taken the name away.
                 let _ = exchange(&root, is_good);
                 exchanges.fetch_add(1, Relaxed);
+                in_step();
                 thread::yield_now();
             }
         });
@@ -105,11 +116,15 @@ fn attacked(
             // Once a round, the victim waits until the attacker has come in between.
             let pause = || {
                 let before = exchanges.load(Relaxed);
-                while is_first.get() && exchanges.load(Relaxed) == before {
+                while !is_in_step && is_first.get() && exchanges.load(Relaxed) == before {
                     thread::yield_now();
                 }
                 is_first.set(false);
+                in_step();
+                in_step();
             };
+            in_step();
+            in_step();
             match act(&files, victim, &pause) {
                 Ok(lost) => won += u64::from(lost),
                 Err(_) => gave_up += 1,
@@ -127,9 +142,9 @@ fn main() -> io::Result<()> {
         let way = (victim, exchange);
         let safe = |files: &FileSystem, victim: Victim, pause: &dyn Fn()| files.transaction(|t| victim(&**t, pause));
         let unsafe_ = |files: &FileSystem, victim: Victim, pause: &dyn Fn()| victim(&files.root()?, pause);
-        let (won, gave_up) = attacked(way, rounds, safe)?;
+        let (won, gave_up) = attacked(way, rounds, false, safe)?;
         println!("{words}, in transactions: the attacker wins {won} of {rounds}; the victim gave up {gave_up}");
-        let (won, gave_up) = attacked(way, controls, unsafe_)?;
+        let (won, gave_up) = attacked(way, controls, true, unsafe_)?;
         println!("{words}, without: the attacker wins {won} of {controls}; the victim's calls failed {gave_up}");
     }
     Ok(())

@@ -18,12 +18,13 @@ use door::Door;
 const SIGNALS: [i32; 2] = [libc::SIGHUP, libc::SIGTERM];
 const SESSION: [&str; 3] = ["session/socket", "session/lock", "session/log"];
 
-/// Removes all of a session that is there: how many things it was to remove that another had removed since it looked.
-fn clean_up(calls: &dyn Door) -> io::Result<u64> {
+/// Removes all of a session that is there, after a pause: how many things it was to remove that another had removed since it
+/// looked.
+fn clean_up(calls: &dyn Door, pause: &dyn Fn()) -> io::Result<u64> {
     if !calls.exists(SESSION[0])? {
         return Ok(0);
     }
-    thread::yield_now();
+    pause();
     let mut gone = 0;
     for name in SESSION {
         match calls.remove_file(name) {
@@ -48,14 +49,14 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
-/// Waits for a signal, and handles it.
-fn handle(files: &FileSystem, signal: i32, is_one_step: bool) -> io::Result<u64> {
+/// Waits for a signal, and handles it. Where a handler is no single step, both have looked before either goes on.
+fn handle(files: &FileSystem, signal: i32, both: &Barrier, is_one_step: bool) -> io::Result<u64> {
     let mut taken = 0;
     // SAFETY: both point to places of this function; the signal is blocked in all threads.
     assert_eq!(unsafe { libc::sigwait(&raw const *Box::new(set_of(&[signal])), &raw mut taken) }, 0);
     match is_one_step {
-        true => files.transaction(|t| clean_up(&**t)),
-        false => clean_up(&files.root()?),
+        true => files.transaction(|t| clean_up(&**t, &thread::yield_now)),
+        false => clean_up(&files.root()?, &|| drop(both.wait())),
     }
 }
 
@@ -65,13 +66,14 @@ fn run(rounds: u64, is_one_step: bool) -> io::Result<u64> {
     files.root()?.create_dir("session")?;
     let twice = Arc::new(AtomicU64::new(0));
     let turn = Arc::new(Barrier::new(SIGNALS.len() + 1));
+    let both = Arc::new(Barrier::new(SIGNALS.len()));
     let handlers: Vec<_> = SIGNALS
         .into_iter()
         .map(|signal| {
-            let (files, twice, turn) = (files.clone(), twice.clone(), turn.clone());
+            let (files, twice, turn, both) = (files.clone(), twice.clone(), turn.clone(), both.clone());
             thread::spawn(move || {
                 (0..rounds).try_for_each(|_| {
-                    let outcome = handle(&files, signal, is_one_step);
+                    let outcome = handle(&files, signal, &both, is_one_step);
                     turn.wait();
                     twice.fetch_add(outcome?, Relaxed);
                     Ok::<(), io::Error>(())

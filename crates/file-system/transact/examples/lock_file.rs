@@ -29,26 +29,29 @@ struct Done {
     looks: AtomicU64,
     locks: AtomicU64,
     counts: AtomicU64,
+    /// How often to look for the other: in a transaction, it may be this one that it waits for.
+    patience: u64,
 }
 
-/// Waits for the other, but not for long.
-fn wait_for(done: &AtomicU64) {
-    let before = done.load(Relaxed);
-    for _ in (0..50).take_while(|_| done.load(Relaxed) == before) {
-        thread::yield_now();
+impl Done {
+    /// Waits until the other has done so more often than this one has.
+    fn wait_for(&self, done: &AtomicU64, own: u64) {
+        for _ in (0..self.patience).take_while(|_| done.load(Relaxed) <= own) {
+            thread::yield_now();
+        }
     }
 }
 
-/// The old program: makes the lock file, or tries again.
-fn with_lock_file(files: &FileSystem, done: &Done) -> io::Result<()> {
+/// The old program, for the `turn`-th time: makes the lock file, or tries again.
+fn with_lock_file(files: &FileSystem, done: &Done, turn: u64) -> io::Result<()> {
     let root = files.root()?;
-    wait_for(&done.looks);
+    done.wait_for(&done.looks, turn);
     let new = scalefs::OpenOptions::new().write(true).create_new(true);
     while root.open_with("lock", new).is_err() {
         thread::yield_now();
     }
-    done.locks.fetch_add(1, Relaxed);
-    count(&root, "old", &|| wait_for(&done.counts))?;
+    done.locks.store(turn + 1, Relaxed);
+    count(&root, "old", &|| done.wait_for(&done.counts, turn))?;
     root.remove_file("lock")
 }
 
@@ -65,27 +68,27 @@ fn without_lock_file(calls: &dyn Door, pause: &dyn Fn()) -> io::Result<bool> {
 fn run(each: u64, are_together: bool) -> io::Result<String> {
     let files = door::files()?;
     Door::write(&files.root()?, "data", b"0")?;
-    let done = Done::default();
+    let done = Done { patience: if are_together { 50 } else { u64::MAX }, ..Done::default() };
     let new = |pause: &dyn Fn()| match are_together {
         true => files.transaction(|t| without_lock_file(&**t, pause)),
         false => without_lock_file(&files.root()?, pause),
     };
     thread::scope(|scope| {
-        let old = scope.spawn(|| (0..each).try_for_each(|_| with_lock_file(&files, &done)));
-        for _ in 0..each {
+        let old = scope.spawn(|| (0..each).try_for_each(|turn| with_lock_file(&files, &done, turn)));
+        for turn in 0..each {
             // The old program takes the lock just after the look. Once, then all goes on as it may.
             let is_first = Cell::new(true);
             let pause = || {
-                done.looks.fetch_add(1, Relaxed);
+                done.looks.store(turn + 1, Relaxed);
                 if is_first.replace(false) {
-                    wait_for(&done.locks);
+                    done.wait_for(&done.locks, turn);
                 }
             };
             // Not alone, or a hundred times in vain: again.
             while !new(&pause).unwrap_or(false) {
                 thread::yield_now();
             }
-            done.counts.fetch_add(1, Relaxed);
+            done.counts.store(turn + 1, Relaxed);
         }
         old.join().expect("it does not panic")
     })?;

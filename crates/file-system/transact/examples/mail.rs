@@ -4,14 +4,13 @@
 //! `cargo run -p transact --example mail -- 2000` delivers so many messages meanwhile.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use scalefs::FileSystem;
 use transact::Transactions as _;
 
 mod door;
-use door::Door;
+use door::{Between, Door};
 
 /// Messages in the mailbox at a time.
 const KEPT: u64 = 8;
@@ -31,9 +30,10 @@ fn deliver(files: &FileSystem, message: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Lists the mailbox, reads all messages, and lists it again: whether all was there, and stayed so.
-fn read_all(calls: &dyn Door) -> io::Result<bool> {
+/// Lists the mailbox, reads all messages after a pause, and lists it again: whether all was there, and stayed so.
+fn read_all(calls: &dyn Door, pause: &dyn Fn()) -> io::Result<bool> {
     let listed = calls.names("cur")?;
+    pause();
     for name in &listed {
         match calls.read(&format!("cur/{name}")) {
             Ok(message) => assert!(message.starts_with(b"message "), "a message is there whole"),
@@ -48,29 +48,23 @@ fn read_all(calls: &dyn Door) -> io::Result<bool> {
 fn run(messages: u64, are_together: bool) -> io::Result<(u64, u64)> {
     let files = door::files()?;
     ["tmp", "cur"].iter().try_for_each(|directory| files.root()?.create_dir(directory))?;
-    let look = || match are_together {
-        true => files.transaction(|t| read_all(&**t)),
-        false => read_all(&files.root()?),
+    let look = |pause: &dyn Fn()| match are_together {
+        true => files.transaction(|t| read_all(&**t, pause)),
+        false => read_all(&files.root()?, pause),
     };
-    let is_done = AtomicBool::new(false);
+    let between = Between::default();
     let (mut looks, mut changed) = (0, 0);
     thread::scope(|scope| {
-        let delivers = scope.spawn(|| {
-            let delivered = (0..messages).try_for_each(|message| {
-                thread::yield_now();
-                deliver(&files, message)
-            });
-            is_done.store(true, Relaxed);
-            delivered
-        });
-        while looks == 0 || !is_done.load(Relaxed) {
-            match look() {
-                Ok(stayed) => (looks, changed) = (looks + 1, changed + u64::from(!stayed)),
-                // Others came in between a hundred times.
-                Err(error) if error.raw_os_error() == Some(posix_calls::Errno::ECANCELED.number()) => {}
-                Err(error) => return Err(error),
+        let delivers = scope.spawn(|| between.change(0..messages, |message| deliver(&files, message)));
+        between.look(|pause| match look(pause) {
+            Ok(stayed) => {
+                (looks, changed) = (looks + 1, changed + u64::from(!stayed));
+                Ok(())
             }
-        }
+            // Others came in between a hundred times.
+            Err(error) if error.raw_os_error() == Some(posix_calls::Errno::ECANCELED.number()) => Ok(()),
+            Err(error) => Err(error),
+        })?;
         delivers.join().expect("it does not panic")
     })?;
     Ok((looks, changed))

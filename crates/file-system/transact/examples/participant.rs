@@ -5,7 +5,6 @@
 //! end takes the mark away. `cargo run -p transact --example participant -- 500` makes so many transfers.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use fast_stm::{StmClosureResult, TVar, Transaction, atomically, guard};
@@ -14,7 +13,7 @@ use scalefs::FileSystem;
 use transact::{Participant, Refused, Transactions as _};
 
 mod door;
-use door::Door;
+use door::{Between, Door};
 
 #[derive(Clone)]
 struct Bank {
@@ -99,11 +98,11 @@ fn transfer(files: &FileSystem, bank: &Bank, are_together: bool) -> io::Result<(
     })
 }
 
-/// Whether there are as many receipts as transfers; if together, both as of one moment.
-fn agree(files: &FileSystem, bank: &Bank, are_together: bool) -> io::Result<bool> {
+/// Whether there are as many receipts as transfers, with a pause after the receipts; if together, both as of one moment.
+fn agree(files: &FileSystem, bank: &Bank, pause: &dyn Fn(), are_together: bool) -> io::Result<bool> {
     let count = |calls: &dyn Door| -> io::Result<(u64, State)> {
         let receipts = calls.names("receipts")?.len() as u64;
-        thread::yield_now();
+        pause();
         Ok((receipts, bank.look()))
     };
     let (receipts, (balances, transfers)) = match are_together {
@@ -121,31 +120,29 @@ fn agree(files: &FileSystem, bank: &Bank, are_together: bool) -> io::Result<bool
 fn run(transfers: u64, are_together: bool) -> io::Result<(u64, u64)> {
     let (files, bank) = (door::files()?, Bank::new());
     files.root()?.create_dir("receipts")?;
-    let is_done = AtomicBool::new(false);
+    let between = Between::default();
     let (mut looks, mut differed) = (0, 0);
     let is_late = |error: &io::Error| error.raw_os_error() == Some(Errno::ECANCELED.number());
     thread::scope(|scope| {
         let makes = scope.spawn(|| {
-            let mut made = 0;
-            while made < transfers {
-                match transfer(&files, &bank, are_together) {
-                    Ok(()) => made += 1,
-                    Err(error) if is_late(&error) => {}
-                    Err(error) => panic!("{error}"),
+            between.change(0..transfers, |_| {
+                loop {
+                    match transfer(&files, &bank, are_together) {
+                        Err(error) if is_late(&error) => thread::yield_now(),
+                        outcome => return outcome,
+                    }
                 }
-                thread::yield_now();
-            }
-            is_done.store(true, Relaxed);
+            })
         });
-        while looks == 0 || !is_done.load(Relaxed) {
-            match agree(&files, &bank, are_together) {
-                Ok(agrees) => (looks, differed) = (looks + 1, differed + u64::from(!agrees)),
-                Err(error) if is_late(&error) => {}
-                Err(error) => return Err(error),
+        between.look(|pause| match agree(&files, &bank, pause, are_together) {
+            Ok(agrees) => {
+                (looks, differed) = (looks + 1, differed + u64::from(!agrees));
+                Ok(())
             }
-        }
-        makes.join().expect("it does not panic");
-        Ok(())
+            Err(error) if is_late(&error) => Ok(()),
+            Err(error) => Err(error),
+        })?;
+        makes.join().expect("it does not panic")
     })?;
     Ok((looks, differed))
 }

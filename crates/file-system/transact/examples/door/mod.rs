@@ -2,7 +2,11 @@
 #![allow(dead_code, reason = "each example makes some of the calls")]
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::io::{self, Read as _, Write as _};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
 
 use posix_calls::{Fields, Kind};
 use scalefs::{Dir, FileSystem, OpenOptions, OwnedConfig};
@@ -126,6 +130,57 @@ fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut names: Vec<_> = names.collect();
     names.sort_unstable();
     names
+}
+
+/// Who looks lets who changes come in between, so that what may go wrong does, however busy the machine is.
+#[derive(Default)]
+pub struct Between {
+    looks: AtomicU64,
+    changes: AtomicU64,
+    is_done: AtomicBool,
+}
+
+impl Between {
+    /// Makes the changes once the first look is under way.
+    pub fn change(&self, mut numbers: Range<u64>, mut make: impl FnMut(u64) -> io::Result<()>) -> io::Result<()> {
+        while self.looks.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        let made = numbers.try_for_each(|number| {
+            make(number)?;
+            self.changes.fetch_add(1, Relaxed);
+            thread::yield_now();
+            Ok(())
+        });
+        self.is_done.store(true, Relaxed);
+        made
+    }
+
+    /// Looks until all changes are made, once at least.
+    pub fn look(&self, mut look: impl FnMut(&dyn Fn()) -> io::Result<()>) -> io::Result<()> {
+        loop {
+            // The first time of each look: who is disturbed in a transaction looks again, and goes on.
+            let is_first = Cell::new(true);
+            let looked = look(&|| {
+                if is_first.replace(false) {
+                    self.wait();
+                }
+            });
+            if looked.is_err() || self.is_done.load(Relaxed) {
+                self.looks.fetch_add(1, Relaxed);
+                return looked;
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let before = self.changes.load(Relaxed);
+        self.looks.fetch_add(1, Relaxed);
+        // The next may have begun before the look did.
+        while self.changes.load(Relaxed) < before + 2 && !self.is_done.load(Relaxed) {
+            thread::yield_now();
+        }
+    }
 }
 
 /// An empty file system for some threads.
