@@ -1,9 +1,9 @@
 """A Linux that boots: kernels found and unpacked, virtual machines run and talked to, a booted guest kept.
 
-Used by the target `linux` and by the lock view. `prepare` and `kernel` (with `package`, `bzimage`, `elf`, `modules`)
-get a kernel, `file_systems` says what one needs and makes its disk, `cpio` packs all that with a first program,
-`emulator`, `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once. `user_emulator`
-finds the emulator of programs.
+Used by the target `linux` and by the lock view. `prepare` and `kernel` (with `package`, `tar`, `bzimage`, `elf`,
+`modules`) get a kernel, `file_systems` says what one needs and makes its disk, `cpio` packs all that with a first
+program, `emulator`, `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once.
+`user_emulator` finds the emulator of programs.
 """
 
 from commutant.guest.cpio import CpioWriter
@@ -22,10 +22,11 @@ from commutant.guest.kernel import (
     unpack,
 )
 from commutant.guest.machine import GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
-from commutant.guest.package import open_package
+from commutant.guest.package import open_package, open_sources
 from commutant.guest.qmp import Monitor
 from commutant.guest.region import BATCH_LIMIT_BYTES, LEAST_RAM_BYTES, SLOT_COUNT, Region
 from commutant.guest.snapshot import Guest, Snapshot, take_snapshot
+from commutant.guest.tar import Archive
 from commutant.guest.user_emulator import find_user_emulator
 
 
@@ -41,6 +42,7 @@ __all__ = [
     "FILE_SYSTEMS",
     "LEAST_RAM_BYTES",
     "SLOT_COUNT",
+    "Archive",
     "CpioWriter",
     "Emulator",
     "Guest",
@@ -67,6 +69,7 @@ __all__ = [
     "kept_kernels",
     "kernel_of",
     "open_package",
+    "open_sources",
     "prepare_kernel",
     "source_archive",
     "take_snapshot",

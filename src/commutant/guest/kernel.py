@@ -326,12 +326,10 @@ def _read_package(path: Path) -> tuple[bytes, dict[str, bytes]]:
             if not member.isfile() or not (is_image or module):
                 continue
             kept.spend(member.size)
-            file = archive.extractfile(member)
-            assert file is not None
             if module:
-                modules[plain_name(module[1])] = file.read()
+                modules[plain_name(module[1])] = archive.read(member)
             else:
-                image = file.read()
+                image = archive.read(member)
             if len(modules) > _MODULES_LIMIT:
                 raise UsageError(f"{path}: more than {_MODULES_LIMIT:,} modules of file systems, expected a kernel")
     if image is None:

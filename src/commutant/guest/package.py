@@ -1,32 +1,26 @@
-"""Debian packages read as data: their files one after the other, as they are unpacked, and nothing is written.
+"""Debian packages, and archives of sources, read as data: one file after the other, and nothing is written.
 
-`dpkg-deb` takes the package apart and unpacks the archive inside, which is the data of anyone: its headers say how long
-they and what follows them are. So each header is looked at before what it announces is read.
+`dpkg-deb` takes the package apart and unpacks the archive inside, which is the data of anyone: `Archive` looks at what
+it says of itself before that is read.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import tarfile
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from commutant.support import Budget, Limits, UsageError, start_program
+from commutant.guest.tar import Archive, ArchiveError
+from commutant.support import Budget, Limits, UsageError, decompressed, read_regular, start_program
 
 _UNPACKER_MEMORY_BYTES = 1 << 30
-_NAME_LIMIT_BYTES = 1 << 16
-_FILE_LIMIT = 100_000
-"""Files of a package; linux-image has 5,000."""
-
-_LONG_NAMES = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-_PLAIN = (*_LONG_NAMES, tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE)
-_FORMS = (*_PLAIN, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)
-"""What a package's archive may consist of (deb(5)): no pax headers, and no sparse files, whose tables have no end."""
 
 
 @contextmanager
-def open_package(path: Path, budget: Budget) -> Iterator[tarfile.TarFile]:
+def open_package(path: Path, budget: Budget) -> Iterator[Archive]:
     """The archive of a package's files, to be gone through once.
 
     Raises UsageError, also in the block, if it is damaged, or takes more bytes or time than are granted.
@@ -35,10 +29,19 @@ def open_package(path: Path, budget: Budget) -> Iterator[tarfile.TarFile]:
     command = ["dpkg-deb", "--fsys-tarfile", str(path.absolute())]
     try:
         with start_program(command, limits=Limits(memory_bytes=_UNPACKER_MEMORY_BYTES), messages=messages) as process:
+            assert process.stdout is not None
+            unpacked = process.stdout.fileno()
+
+            def read(size_bytes: int) -> bytes:
+                while not select.select([unpacked], [], [], budget.left_seconds)[0]:
+                    pass  # the time is over, says the budget
+                return os.read(unpacked, size_bytes)
+
             try:
-                with tarfile.open(fileobj=process.stdout, mode="r|", tarinfo=_checked_headers(budget)) as archive:
-                    yield archive
-            except (tarfile.TarError, EOFError):
+                yield Archive(read, budget.spend)
+            except ArchiveError as error:
+                if not error.is_damaged:
+                    raise UsageError(f"{budget.name}: {error}, expected a package of Debian's; get it again") from None
                 process.wait(budget.left_seconds)
                 output = " ".join(os.pread(messages, 1000, 0).decode(errors="replace").split())[-160:]
                 raise UsageError(f"{path}: cut off or damaged package ({output}); get it again") from None
@@ -48,25 +51,25 @@ def open_package(path: Path, budget: Budget) -> Iterator[tarfile.TarFile]:
         os.close(messages)
 
 
-def _checked_headers(budget: Budget) -> type[tarfile.TarInfo]:
-    """The headers of one archive: each is paid for, with what it announces, before anything more is read."""
+@contextmanager
+def open_sources(path: Path, budget: Budget) -> Iterator[Archive]:
+    """An archive of sources, compressed or not, to be gone through once; `budget` is for it as it is unpacked.
 
-    class Header(tarfile.TarInfo):
-        left = _FILE_LIMIT
+    Raises UsageError, also in the block, if it is damaged, or takes more bytes or time than are granted.
+    """
+    try:
+        data = read_regular(path, budget.left_bytes)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; expected an archive of sources") from None
+    plain = decompressed(data, budget)
+    if plain is None:
+        budget.spend(len(data))
+        plain = data
 
-        @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Header:
-            header = super().frombuf(buf, encoding, errors)
-            Header.left -= 1
-            if Header.left < 0:
-                raise UsageError(f"{budget.name}: more than {_FILE_LIMIT:,} files, expected a package of a kernel")
-            if header.type not in _FORMS:
-                raise UsageError(
-                    f"{budget.name}: {header.name[:60]!r} is of a kind that no package holds; get it again"
-                )
-            if header.type in _LONG_NAMES and header.size > _NAME_LIMIT_BYTES:
-                raise UsageError(f"{budget.name}: a name of {header.size:,} bytes; get it again")
-            budget.spend(header.size)
-            return header
+    def check_time(_: int) -> None:
+        budget.spend(0)
 
-    return Header
+    try:
+        yield Archive(io.BytesIO(plain).read, check_time, extended_headers=True)
+    except ArchiveError as error:
+        raise UsageError(f"{path}: damaged archive of sources ({error}); get it again") from None

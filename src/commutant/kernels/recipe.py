@@ -39,9 +39,8 @@ def config_of(kernel: Kernel) -> str:
     with open_package(package, budget) as archive:
         for member in archive:
             if member.isfile() and member.name.removeprefix("./").startswith("boot/config-"):
-                file = archive.extractfile(member)
-                assert file is not None
-                return _checked(file.read(_LIMIT_BYTES + 1), str(package))
+                data = archive.read(member) if member.size <= _LIMIT_BYTES else b""
+                return _checked(data, str(package))
     raise UsageError(f"{package}: a package without boot/config-*; give a configuration: --config FILE")
 
 

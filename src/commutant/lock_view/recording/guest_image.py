@@ -17,7 +17,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from commutant.guest import CpioWriter, binary_packages, open_package, source_archive
+from commutant.guest import Archive, CpioWriter, binary_packages, open_package, open_sources, source_archive
 from commutant.support import Budget, RunError, UsageError, read_regular
 
 _BASE_PACKAGES = ("coreutils", "dash", "mount")
@@ -107,14 +107,12 @@ def build_image(workload: Workload) -> bytes:
     for path in binary_packages(sorted({*_BASE_PACKAGES, *workload.packages})):
         budget = Budget(str(path), _UNPACKED_LIMIT_BYTES, _UNPACK_SECONDS)
         with open_package(path, budget) as archive:
-            image.add_all(archive, PurePosixPath("."), 0, str(path))
+            image.add_all(archive, PurePosixPath("."), 0)
     for name in workload.sources:
         path = source_archive(name)
-        try:
-            with tarfile.open(path) as archive:
-                image.add_all(archive, PurePosixPath("src") / name, 1, str(path))
-        except (OSError, tarfile.TarError) as error:
-            raise RunError(f"{path}: damaged ({error}); delete it") from None
+        budget = Budget(str(path), _UNPACKED_LIMIT_BYTES, _UNPACK_SECONDS)
+        with open_sources(path, budget) as archive:
+            image.add_all(archive, PurePosixPath("src") / name, 1)
     return image.finish(workload)
 
 
@@ -139,15 +137,12 @@ class _Image:
                 self._names.add(name)
                 self._archive.directory(name)
 
-    def add_all(self, archive: tarfile.TarFile, below: PurePosixPath, stripped: int, where: str) -> None:
+    def add_all(self, archive: Archive, below: PurePosixPath, stripped: int) -> None:
         """Adds what an archive holds, without the first `stripped` parts of its names. Raises RunError."""
-        try:
-            for member in archive:
-                self._add(archive, member, below, stripped)
-        except (tarfile.TarError, EOFError, OSError) as error:
-            raise RunError(f"{where}: cut off or damaged ({error}); delete it, and run the command again") from None
+        for member in archive:
+            self._add(archive, member, below, stripped)
 
-    def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo, below: PurePosixPath, stripped: int) -> None:
+    def _add(self, archive: Archive, member: tarfile.TarInfo, below: PurePosixPath, stripped: int) -> None:
         path = _inside(member.name, below, stripped)
         if path is None or str(path) in self._names or _LEFT_OUT.match(str(path)):
             return
@@ -164,9 +159,7 @@ class _Image:
                 return
             self._file(name, *self._contents[str(target)])
         elif member.isfile():
-            file = archive.extractfile(member)
-            assert file is not None
-            self._file(name, file.read(), bool(member.mode & 0o100))
+            self._file(name, archive.read(member), bool(member.mode & 0o100))
         else:
             return
         self._names.add(name)
