@@ -19,6 +19,36 @@ def minimum_version() -> str:
     return version
 
 
+DEBIAN_PACKAGES = ("cargo-web", "rust-web-clippy", "rustc-web", "rustfmt-web")
+"""The toolchain that Debian 12 and 13 keep new enough for browsers. Its packages exclude rustc's and rustup's."""
+
+_ADVICE = "install it with rustup (Debian's package rustc is older), then run again"
+
+
+def packages_of_rust() -> tuple[str, ...]:
+    """The packages to install for a toolchain: none if one is on the path that fits.
+
+    Raises StepFailed if there is one that does not, which is not for us to replace, or if none that fits can be had.
+    """
+    if shutil.which("rustc") or shutil.which("cargo") or shutil.which("rustup"):
+        Toolchain.find()
+        return ()
+    if shutil.which("apt-cache") is None:
+        return ()  # no Debian: what is missing is said with all else, once it is looked for
+    candidate = re.search(r"Candidate: (\d+)\.(\d+)", run(["env", "LC_ALL=C", "apt-cache", "policy", "rustc-web"]))
+    if candidate and (int(candidate[1]), int(candidate[2])) < _minimum():
+        raise StepFailed(
+            f"rustc and rustup are not there, and apt has rustc-web {candidate[1]}.{candidate[2]}; Rust "
+            f"{minimum_version()} or newer is needed: add the release's security archive to /etc/apt, or {_ADVICE}"
+        )
+    return DEBIAN_PACKAGES
+
+
+def _minimum() -> tuple[int, int]:
+    major, minor = (int(part) for part in minimum_version().split(".")[:2])
+    return major, minor
+
+
 @dataclass(frozen=True)
 class Toolchain:
     """A cargo on the path that is new enough; `host` is the platform triple that it builds for."""
@@ -30,8 +60,7 @@ class Toolchain:
     @classmethod
     def find(cls) -> Toolchain:
         """The toolchain on the path. Raises StepFailed if there is none, or it is too old, or for other hardware."""
-        minimum = minimum_version()
-        advice = f"Rust {minimum} or newer is needed (Debian 12's own is older): install it with rustup, then run again"
+        advice = f"Rust {minimum_version()} or newer is needed: {_ADVICE}"
         cargo = shutil.which("cargo")
         if cargo is None or shutil.which("rustc") is None:
             raise StepFailed(f"cargo and rustc are not on the path. {advice}")
@@ -40,8 +69,7 @@ class Toolchain:
         host = re.search(r"^host: (\S+)", version, re.MULTILINE)
         if release is None or host is None:
             raise StepFailed(f"`rustc --version --verbose` prints no release and host:\n{version}")
-        major, minor = (int(part) for part in minimum.split(".")[:2])
-        if (int(release[1]), int(release[2])) < (major, minor):
+        if (int(release[1]), int(release[2])) < _minimum():
             raise StepFailed(f"rustc is {release[1]}.{release[2]}. {advice}")
         if host[1] != "x86_64-unknown-linux-gnu":
             raise StepFailed(f"the tracer is for x86-64 Linux with glibc; this toolchain builds for {host[1]}")

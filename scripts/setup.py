@@ -1,6 +1,7 @@
 """`make setup`: from a fresh clone to `.venv/bin/commutant`, and within a moment if nothing has changed.
 
-In order: the system's packages, the Rust toolchain, the virtual environment with packages of known hashes, the crates,
+In order: the emulator and the Rust toolchain that are there are judged, then come the system's packages (with a Rust
+toolchain if there is none), the virtual environment with packages of known hashes, the crates,
 the tracer plugin and the runner (copied into the package as files), the native module, and the kernel for the target
 `linux`. Everything that needs the network happens here; nothing afterwards does.
 """
@@ -17,7 +18,8 @@ import shutil
 import time
 from pathlib import Path
 
-from rust import Toolchain
+from emulators import judge_emulator
+from rust import Toolchain, packages_of_rust
 from steps import ROOT, VENV, StepFailed, content_hash, files_below, is_current, record, run, say, timed
 from system_packages import install_missing, refresh_package_lists
 
@@ -151,8 +153,14 @@ def main() -> int:
     try:
         with (ROOT / "Makefile").open() as lock:  # two setups of one checkout take turns
             fcntl.flock(lock, fcntl.LOCK_EX)
+            step = "emulator"  # what is not fit is said before minutes are spent on anything else
+            judge_emulator()
+            step = "Rust toolchain"
+            rust = packages_of_rust()
             step = "system packages"
-            install_missing()
+            install_missing(rust)
+            step = "emulator"
+            judge_emulator()
             step = "Rust toolchain"
             toolchain = Toolchain.find()
             step = "Python packages"

@@ -21,15 +21,16 @@ COMMANDS = {
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
     "xz": "xz-utils",
+    "zstd": "zstd",
     "pahole": "pahole",
     "mke2fs": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
 }
 """A command, and the package that brings it: the emulators, compilers and linker, what
-builds adapters of libraries, the debugger that tells where a
-test hangs, the browser of the page's test, the
-reader of kernel types that ours is compared with, and what makes disks for the file systems under test."""
+builds adapters of libraries, the debugger that tells where a test hangs, the browser of the page's test, what unpacks
+kernels and their modules, the reader of kernel types that ours is compared with, and what makes disks for the file
+systems under test."""
 
 SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 """Where the commands are looked for: not every user's PATH has the administrator's."""
@@ -47,12 +48,12 @@ def missing() -> list[str]:
     return sorted(packages)
 
 
-def install_missing() -> None:
-    """Installs what is missing, with sudo if the user is not root, and says so first.
+def install_missing(besides: Sequence[str] = ()) -> None:
+    """Installs what is missing, and packages besides, with sudo if the user is not root, and says so first.
 
     Raises StepFailed if that is impossible, with the command that an administrator has to run.
     """
-    install(missing())
+    install([*missing(), *besides])
     importlib.invalidate_caches()
     if still := missing():
         raise StepFailed(f"installed, yet what is needed of {', '.join(still)} is not found; is /usr/bin on the path?")

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from commutant.documents import Document, Part
-from commutant.guest import Emulator, default_kernel, find_emulator
+from commutant.guest import Emulator, default_kernel, find_emulator, tested_versions
 from commutant.support import CommutantError, annotations_folder, artifacts, build_advice, pages_folder
 
 MIN_PYTHON = (3, 11)
@@ -89,10 +89,10 @@ def check_native_module() -> Diagnosis:
 
 
 def judge_emulator(emulator: Emulator) -> Diagnosis:
-    """Whether a QEMU that can trace at all is one with which the figures of docs/benchmarks.md were measured."""
-    if emulator.version.startswith("version 7.2"):
+    """Whether a QEMU that can trace at all is of a version that was tested."""
+    if emulator.is_tested:
         return Diagnosis("qemu", State.OK, f"{emulator.path}, {emulator.version}")
-    advice = "7.2 is what was measured; every campaign's self-test decides whether this one traces rightly"
+    advice = f"tested are {tested_versions()}; every campaign's self-test decides whether this one traces rightly"
     return Diagnosis("qemu", State.WARNING, f"{emulator.path}, {emulator.version}", advice)
 
 

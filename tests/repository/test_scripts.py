@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import emulators
 import lanes
 import limited as limited_script
 import rust
@@ -330,6 +331,77 @@ def test_rust_that_is_missing_too_old_or_for_other_hardware(tmp_path: Path, monk
         rust.Toolchain.find()
     _toolchain(tmp_path, "9.0.0")
     assert rust.Toolchain.find().host == "x86_64-unknown-linux-gnu"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo QEMU emulator version 5.2.0", r"qemu-system-x86_64: version 5\.2\.0 cannot trace; tested with 7\.2"),
+        ("echo hello", "expected a version, got 'hello'; put another"),
+        ("", "expected a version"),
+    ],
+)
+def test_an_emulator_that_cannot_trace_is_told_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, expected: str
+) -> None:
+    """Setup worked for minutes, said that it was ready, and nothing could be checked."""
+    fake = tmp_path / "qemu-system-x86_64"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(steps.StepFailed, match=expected):
+        emulators.judge_emulator()
+    done: list[str] = []
+    for name in ("packages_of_rust", "install_missing", "virtual_environment", "crates", "artifacts"):
+        monkeypatch.setattr(setup, name, lambda *_, name=name: done.append(name))
+    assert setup.main() == 1
+    assert done == []
+
+
+def test_an_emulator_of_another_version_is_used_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    emulators.judge_emulator()  # none: it will be installed
+    fake = tmp_path / "qemu-system-x86_64"
+    for version, expected in (("7.2.22", ""), ("8.1.0", "version 8.1.0 was not tested")):
+        fake.write_text(f"#!/bin/sh\necho QEMU emulator version {version}\n")
+        fake.chmod(0o755)
+        emulators.judge_emulator()
+        printed = capsys.readouterr().out
+        assert expected in printed
+        assert bool(printed) == bool(expected)
+
+
+def _apt_cache(folder: Path, candidate: str) -> None:
+    program = folder / "apt-cache"
+    program.write_text(f"#!/bin/sh\nprintf 'rustc-web:\\n  Installed: (none)\\n  Candidate: {candidate}\\n'\n")
+    program.chmod(0o755)
+    (folder / "env").symlink_to("/usr/bin/env")
+
+
+def test_debians_new_toolchain_is_installed_only_where_there_is_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(steps, "VENV", tmp_path / "venv")
+    assert rust.packages_of_rust() == ()  # no Debian
+    _apt_cache(tmp_path, "1.96.0+dfsg1-1~deb12u2")
+    assert {"cargo-web", "rustc-web"} <= set(rust.packages_of_rust())
+    apt_cache = tmp_path / "apt-cache"
+    apt_cache.write_text(apt_cache.read_text().replace("1.96.0", "1.85.0"))
+    with pytest.raises(steps.StepFailed, match=r"apt has rustc-web 1\.85; Rust .* or newer is needed.*rustup"):
+        rust.packages_of_rust()
+    _toolchain(tmp_path, "1.63.0")
+    with pytest.raises(steps.StepFailed, match=r"rustc is 1\.63"):
+        rust.packages_of_rust()
+    _toolchain(tmp_path, "9.0.0")
+    assert rust.packages_of_rust() == ()
+    for name in ("rustc", "cargo"):
+        (tmp_path / name).unlink()
+    (tmp_path / "rustup").touch(0o755)
+    with pytest.raises(steps.StepFailed, match="cargo and rustc are not on the path"):
+        rust.packages_of_rust()  # it excludes the packages, and can install a toolchain itself
 
 
 def test_a_package_is_wanted_exactly_if_its_command_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

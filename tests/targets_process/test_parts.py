@@ -12,6 +12,7 @@ import pytest
 
 from commutant import _native
 from commutant.guest import user_emulator as emulator
+from commutant.guest.versions import PROGRAMS
 from commutant.mtrace.finding import Access, Finding
 from commutant.support import artifacts
 from commutant.support.errors import RunError
@@ -255,15 +256,15 @@ def test_a_program_that_cannot_be_run_ends_the_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("qemu-x86_64 version 7.1.0 (Debian)", "version 7.1.0 .* cannot trace; expected 7.2"),
+        ("qemu-x86_64 version 7.1.0 (Debian)", "version 7.1.0 .* cannot trace; tested with 7.2"),
         ("qemu-x86_64 version 9.0.0", "cannot trace"),
-        ("hello", "'hello.*' cannot trace"),
+        ("hello", "expected a version, got 'hello'"),
     ],
 )
 def test_another_emulator_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, message: str
 ) -> None:
-    fake = tmp_path / emulator.PROGRAM
+    fake = tmp_path / PROGRAMS
     fake.write_text(f"#!/bin/sh\necho '{answer}'\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
@@ -274,7 +275,7 @@ def test_another_emulator_is_refused(
 def test_an_emulator_without_plugins_is_named_with_the_package_that_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake = tmp_path / emulator.PROGRAM
+    fake = tmp_path / PROGRAMS
     fake.write_text('#!/bin/sh\n[ "$1" = -h ] && echo "-g port -L path" || echo "qemu-x86_64 version 7.2.0"\n')
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")

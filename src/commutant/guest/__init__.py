@@ -2,8 +2,8 @@
 
 Used by the target `linux` and by the lock view. `prepare` and `kernel` (with `package`, `tar`, `bzimage`, `elf`,
 `modules`) get a kernel, `file_systems` says what one needs and makes its disk, `cpio` packs all that with a first
-program, `emulator`, `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot` boots once.
-`user_emulator` finds the emulator of programs.
+program, `emulator` (with `versions`), `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot`
+boots once. `user_emulator` finds the emulator of programs.
 """
 
 from commutant.guest.cpio import CpioWriter
@@ -28,6 +28,7 @@ from commutant.guest.region import BATCH_LIMIT_BYTES, LEAST_RAM_BYTES, SLOT_COUN
 from commutant.guest.snapshot import Guest, Snapshot, take_snapshot
 from commutant.guest.tar import Archive
 from commutant.guest.user_emulator import find_user_emulator
+from commutant.guest.versions import tested_versions
 
 
 def prepare_kernel(package: str | None = None, *, update: bool = False) -> Kernel:
@@ -73,6 +74,7 @@ __all__ = [
     "prepare_kernel",
     "source_archive",
     "take_snapshot",
+    "tested_versions",
     "tool_version",
     "unpack",
 ]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 
+from commutant.guest.versions import MACHINES, Version, tested_versions, version_in
 from commutant.support import RunError, package_advice
 
-PROGRAM = "qemu-system-x86_64"
-
-_VERSION = re.compile(r"version (\d+)\.(\d+)[.\d]*(?: \([^)\n]*\))?")
 _ANSWER_SECONDS = 20.0
 
 
@@ -22,28 +19,34 @@ class Emulator:
     path: str
     version: str
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether all of Commutant was tried with its version."""
+        version = version_in(self.version)
+        return isinstance(version, Version) and version.is_tested
+
 
 def find_emulator() -> Emulator:
-    """The QEMU in PATH.
-
-    Raises RunError if there is none, or if it is of a version that cannot trace: before 7.2 the plugin interface lacks
-    physical addresses of other address spaces; from 9.0 on it is another interface, and with one thread for all virtual
-    CPUs it attributes accesses to the wrong one.
-    """
-    path = shutil.which(PROGRAM)
+    """The QEMU in PATH. Raises RunError if there is none, or if it is of a version that cannot trace."""
+    path = shutil.which(MACHINES)
     if path is None:
-        raise RunError(f"{PROGRAM} is not in PATH; {package_advice('qemu-system-x86')} (7.2)")
+        raise RunError(f"{MACHINES} is not in PATH; {package_advice('qemu-system-x86')} ({tested_versions()})")
+    return judge(path, answer_of(path, "--version", "qemu-system-x86"))
+
+
+def judge(path: str, printed: str) -> Emulator:
+    """The emulator at a path that prints its version so. Raises RunError if that one cannot trace."""
+    version = version_in(printed)
+    if isinstance(version, str):
+        raise RunError(f"{path}: {version}")
+    return Emulator(path, version.text)
+
+
+def answer_of(path: str, option: str, package: str) -> str:
+    """What an emulator prints when it is only asked about itself. Raises RunError if it does not end well."""
     try:
-        answer = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True
-        )
+        return subprocess.run(
+            [path, option], capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise RunError(f"{path} does not start: {error}; install Debian's qemu-system-x86 (7.2) again") from None
-    version = _VERSION.search(answer.stdout)
-    if version is None:
-        raise RunError(
-            f"{path}: expected a version, got {answer.stdout[:60]!r}; install Debian's qemu-system-x86 (7.2)"
-        )
-    if not (7, 2) <= (int(version[1]), int(version[2])) < (9, 0):
-        raise RunError(f"{path}: {version[0]} cannot trace; expected 7.2 (Debian 12's qemu-system-x86)")
-    return Emulator(path, version[0])
+        raise RunError(f"{path} does not start: {error}; install {package} ({tested_versions()}) again") from None
