@@ -42,8 +42,10 @@ class Plot:
         """The plots side by side as one SVG document."""
         total = WIDTH * len(plots)
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {HEIGHT}" font-family="sans-serif" '
-            'font-size="11">',
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {HEIGHT}" font-family="sans-serif" '
+                'font-size="11">'
+            ),
             f'<rect width="{total}" height="{HEIGHT}" fill="#ffffff"/>',
         ]
         for number, plot in enumerate(plots):

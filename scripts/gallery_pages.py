@@ -181,12 +181,12 @@ def index(by_interface: dict[str, list[Result]]) -> str:
     ]
     for interface, results in by_interface.items():
         alone = {found["entry"]: found for found in results if found["allocator"] == "per-core"}
-        for found in results:
-            if found["allocator"] == "program":
-                lines.append(
-                    f"| [{interface}]({interface}.md) | {found['shown']} | {found['version']} | {found['tests']} | "
-                    f"{percent(found)} | {percent(alone[found['entry']])} | {cell(worst(found))} |"
-                )
+        lines += [
+            f"| [{interface}]({interface}.md) | {found['shown']} | {found['version']} | {found['tests']} | "
+            f"{percent(found)} | {percent(alone[found['entry']])} | {cell(worst(found))} |"
+            for found in results
+            if found["allocator"] == "program"
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -280,7 +280,7 @@ def _run_tests(tests: Sequence[str], copy: Path, files: Sequence[Path], report: 
         plugins = [] if report is None else [_Reached(copy / "commutant", files, report)]
         options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=2013"]
         code = int(pytest.main([*options, *tests], plugins)) or PASSED
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the child's exit code says it
         traceback.print_exc()
     finally:
         sys.stdout.flush()

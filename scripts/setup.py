@@ -33,6 +33,9 @@ WHEELS = VENV / "wheels"
 LOCK = ROOT / "requirements-dev.lock"
 ARTIFACTS = ROOT / "src" / "commutant" / "_artifacts"
 
+WITHOUT_LINES = ("-C", "strip=debuginfo")
+"""Of what no stack is named after, three quarters are lines that nothing reads. Names of functions stay."""
+
 
 def virtual_environment() -> None:
     """Makes `.venv`, or takes the one that is there, with the packages of the lock file, each checked against its hash.
@@ -84,20 +87,21 @@ def artifacts(toolchain: Toolchain) -> None:
         return
     ARTIFACTS.mkdir(exist_ok=True)
     with timed("tracer plugin", "built"):
-        install_file(toolchain.build("emulator/mtrace-plugin", "cdylib"), plugin)
+        install_file(toolchain.build("emulator/mtrace-plugin", "cdylib", *WITHOUT_LINES), plugin)
     with timed("runner", "built"):
         # Static, since it is the only file in the guest's initial file system.
-        install_file(toolchain.build("checker/runner", "bin", "-C", "target-feature=+crt-static"), runner)
+        flags = (*WITHOUT_LINES, "-C", "target-feature=+crt-static")
+        install_file(toolchain.build("checker/runner", "bin", *flags), runner)
     with timed("runner of scalefs", "built"):
-        # At fixed addresses, so that those in a trace are those of its symbols.
+        # At fixed addresses, so that those in a trace are those of its symbols; with lines, which its findings name.
         flags = ("-C", "target-feature=+crt-static", "-C", "relocation-model=static")
         install_file(toolchain.build("file-system/scalefs-runner", "bin", *flags), scalefs_runner)
     with timed("runner of libraries", "built"):
         # Dynamic, since it loads shared objects.
-        install_file(toolchain.build("checker/library-runner", "bin"), library_runner)
+        install_file(toolchain.build("checker/library-runner", "bin", *WITHOUT_LINES), library_runner)
     with timed("lock recorder", "built"):
-        install_file(toolchain.build("emulator/locks-plugin", "cdylib"), locks_plugin)
-        install_file(toolchain.build("locks/lock-preload", "cdylib"), lock_preload)
+        install_file(toolchain.build("emulator/locks-plugin", "cdylib", *WITHOUT_LINES), locks_plugin)
+        install_file(toolchain.build("locks/lock-preload", "cdylib", *WITHOUT_LINES), lock_preload)
     record("artifacts", key)
 
 

@@ -41,7 +41,7 @@ from commutant.targets.linux.debug import module_files
 
 _PLACE = re.compile(r" (?P<path>[^ :]+):(?P<line>\d+)$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_DEFINE = re.compile(r"^\s*#\s*define\s+(?P<name>[A-Za-z_]\w*)(?P<body>(?:\\\n|.)*)", re.M)
+_DEFINE = re.compile(r"^\s*#\s*define\s+(?P<name>[A-Za-z_]\w*)(?P<body>(?:\\\n|.)*)", re.MULTILINE)
 _FUNCTION = re.compile(r"\+0x[0-9a-f]+( |$)")
 _CALLERS = 4
 """So many functions are looked at: the accessing one, and those that called it."""
@@ -549,7 +549,7 @@ class Kernel:
 
 
 _SITE = re.compile(r"(?P<symbol>[^+ ]+)\+0x(?P<offset>[0-9a-f]+)(?: \[(?P<module>\w+)\])?")
-_TWO_WORDS = re.compile(rb"[\x66\xf0\xf2\xf3]*[\x40-\x4f]?\x0f(\xc7|\x10|\x11|\x28|\x29|\x6f|\x7f)", re.S)
+_TWO_WORDS = re.compile(rb"[\x66\xf0\xf2\xf3]*[\x40-\x4f]?\x0f(\xc7|\x10|\x11|\x28|\x29|\x6f|\x7f)", re.DOTALL)
 """cmpxchg16b, and moves of vectors."""
 _LARGE_BYTES = 256
 """A structure of this size has pointers to it that lead to the one around it: that of an inode."""

@@ -101,10 +101,10 @@ def _memory(folder: Path) -> list[Figure]:
     write_corpus(corpus, folder / "corpus.jsonl.gz")
     check = ["check", "corpus.jsonl.gz", "--target", "fake:outcome=varied", "--repeats", "1", "-o", "run"]
     figures = [_peak("check", folder, check)]
-    for format_ in ("sarif", "junit"):
-        figures.append(
-            _peak(f"report --format {format_}", folder, ["report", "run", "--format", format_, "-o", format_])
-        )
+    figures += [
+        _peak(f"report --format {format_}", folder, ["report", "run", "--format", format_, "-o", format_])
+        for format_ in ("sarif", "junit")
+    ]
     figures.append(_peak("diff", folder, ["diff", "run", "run", "-o", "diff"]))
     return figures
 

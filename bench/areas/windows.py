@@ -71,7 +71,7 @@ def _without_recording(tests: Sequence[TestCase]) -> tuple[float, ...]:
     sessions: list[LinuxSession] = []
     try:
         for _ in range(CORES):
-            sessions.append(LinuxSession(lambda: TracedMachine(snapshot, emulator, files)))
+            sessions.append(LinuxSession(lambda: TracedMachine(snapshot, emulator, files)))  # noqa: PERF401 - for close
         return tuple(_windows_per_second(tests, sessions, seed) for seed in range(REPEATS))
     finally:
         for session in sessions:

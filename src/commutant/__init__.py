@@ -13,7 +13,7 @@ Each answer prints well in a terminal and in a notebook (`commutant.api.answers`
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 from typing import TYPE_CHECKING
 

@@ -2,7 +2,54 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar, final
+
+__all__ = [
+    "MAX_DECISIONS_PER_PATH",
+    "NOT_DETERMINISTIC",
+    "OF_ANOTHER_RUN",
+    "RULES",
+    "BoolValue",
+    "Cell",
+    "Context",
+    "Cubes",
+    "Decision",
+    "Entry",
+    "FactTable",
+    "Infeasible",
+    "IntValue",
+    "KernelNames",
+    "KernelTypes",
+    "LazyRecord",
+    "Literal",
+    "LoadedNames",
+    "MapContent",
+    "Mark",
+    "ProgramFile",
+    "ProgramNames",
+    "RelocatableFile",
+    "ScaleFs",
+    "Sequences",
+    "SortValue",
+    "SymbolicMap",
+    "TestBook",
+    "TraceError",
+    "TraceReader",
+    "Transaction",
+    "add",
+    "changed",
+    "clone",
+    "current",
+    "independent",
+    "install",
+    "kernel_layout",
+    "len",
+    "scale",
+    "solve",
+    "solver_statistics",
+    "transfer",
+    "value_of",
+]
 
 RULES: tuple[str, ...]
 """Names of the ignoring rules, in the order of a window's counts."""
@@ -10,13 +57,14 @@ RULES: tuple[str, ...]
 class TraceError(Exception):
     """A trace that is damaged or ends too early; one line says where."""
 
+@final
 class TestBook:
     """Test cases by number, so that each is read once however often it is run.
 
     They are made of parts, likewise by number, that are read and kept once however many cases share them.
     """
 
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Self: ...
     def add_calls(self, text: str) -> int:
         """Reads calls from their JSON text and returns their number. ValueError says what is wrong with them."""
 
@@ -41,10 +89,11 @@ class TestBook:
         transactions were aborted. ValueError if the bytes are not the results of these windows.
         """
 
+@final
 class Sequences:
     """Sequences of calls for one batch: test cases without calls under test, whose steps have expected results."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __new__(cls, texts: Sequence[str]) -> Self:
         """Reads sequences from their JSON texts. ValueError says which one is wrong, and how."""
 
     def encode(self) -> bytes:
@@ -57,16 +106,18 @@ class Sequences:
         results of these sequences.
         """
 
-def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> str:
+def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ...) -> str:
     """The text of the tracer's layout file for a kernel, from its `/proc/kallsyms` and its BTF (raw, or a `vmlinux`).
 
-    `modules` is the BTF of the modules that it has loaded. ValueError says which of them is not what it should be.
+    `modules` is the BTF of the modules that it has loaded, by default none. ValueError says which of them is not what
+    it should be.
     """
 
+@final
 class KernelTypes:
     """A kernel's types, to be looked up by name."""
 
-    def __init__(self, btf: bytes, modules: Sequence[bytes] = ()) -> None:
+    def __new__(cls, btf: bytes, modules: Sequence[bytes] = ...) -> Self:
         """From BTF, raw or in a `vmlinux`, and that of modules; ValueError says what is wrong with it."""
 
     def structure(self, name: str) -> tuple[int, list[tuple[str, int, int, bool, bool]]] | None:
@@ -79,22 +130,25 @@ class KernelTypes:
     def embedders(self, name: str) -> list[str]:
         """The names of the structures and unions that hold one of that name as a part."""
 
+@final
 class KernelNames:
     """A kernel's symbols and types; read once, used by the readers of any number of traces."""
 
-    def __init__(self, kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> None:
+    def __new__(cls, kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ...) -> Self:
         """From `/proc/kallsyms`, BTF (raw, or a `vmlinux`) and that of modules; ValueError says what is wrong."""
 
+@final
 class ProgramNames:
     """A program's symbols."""
 
-    def __init__(self, symbols: Sequence[tuple[int, int, str]]) -> None:
+    def __new__(cls, symbols: Sequence[tuple[int, int, str]]) -> Self:
         """From (first address, first address behind, name), in any order."""
 
+@final
 class LoadedNames:
     """Names of a program that loads libraries, from the list that it makes of what is loaded."""
 
-    def __init__(self, listing: str) -> None:
+    def __new__(cls, listing: str) -> Self:
         """From the path of the file that the program lists in; it may be empty so far."""
 
 _Access = tuple[int, int, int, int, str, list[str]]
@@ -103,10 +157,11 @@ _Fields = list[tuple[int, int, str]]
 _TouchedParts = list[tuple[int, _ByteRanges, _ByteRanges]]
 _Line = tuple[int, _Fields, _TouchedParts]
 
+@final
 class TraceReader:
     """Reads one trace, batch by batch."""
 
-    def __init__(self, fd: int, names: KernelNames | ProgramNames | LoadedNames) -> None:
+    def __new__(cls, fd: int, names: KernelNames | ProgramNames | LoadedNames) -> Self:
         """Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if neither."""
 
     def read_batch(self) -> list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] | None:
@@ -132,10 +187,11 @@ class TraceReader:
     def fields(self, number: int) -> _Fields:
         """What the bytes of a line are called, by the number in a picture: (offset, size in bytes, name) each."""
 
+@final
 class ProgramFile:
     """An ELF program or library with its symbols and debug information. Belongs to the thread that made it."""
 
-    def __init__(self, path: str | PathLike[str], *, with_debug_file: bool = True) -> None:
+    def __new__(cls, path: str | PathLike[str], *, with_debug_file: bool = True) -> Self:
         """Reads a file, `with_debug_file` also what a debug package or server has of a stripped one; ValueError says in
         one line what is wrong with it."""
 
@@ -148,23 +204,25 @@ class ProgramFile:
     def variable(self, address: int) -> tuple[str, int] | None:
         """The variable that an address lies in, and how many bytes behind its start."""
 
+@final
 class RelocatableFile:
     """A kernel's module, or another relocatable file, as it was loaded. Belongs to the thread that made it."""
 
-    def __init__(self, path: str | PathLike[str], functions: Mapping[str, int]) -> None:
+    def __new__(cls, path: str | PathLike[str], functions: Mapping[str, int]) -> Self:
         """Reads a file whose functions were loaded at these addresses; ValueError says in one line what is wrong with
         it."""
 
     def code(self, address: int) -> list[tuple[str, tuple[str, int] | None]]:
         """The functions that an instruction belongs to, the innermost first: name, and file and line if known."""
 
+@final
 class ScaleFs:
     """A file system in memory (crate `scalefs`), and one process of user 0 in it; see `commutant.scalefs`.
 
     Paths are bytes. All calls raise OSError with Linux's error numbers, and ValueError for a path with NUL.
     """
 
-    def __init__(self, metadata_bytes: int, page_count: int) -> None:
+    def __new__(cls, metadata_bytes: int, page_count: int) -> Self:
         """An empty one. ValueError says what is wrong with the sizes."""
 
     def list(self, path: bytes) -> list[bytes]:
@@ -191,13 +249,14 @@ class ScaleFs:
     def free_pages(self) -> int:
         """Pages for data that are free."""
 
+@final
 class Transaction:
     """A transaction on a `ScaleFs`, from its beginning to its end; see `commutant.scalefs`.
 
     Calls raise OSError, with ECANCELED once what it has seen is not so any more, and ValueError after its end.
     """
 
-    def __init__(self, files: ScaleFs) -> None:
+    def __new__(cls, files: ScaleFs) -> Self:
         """Begins one."""
 
     def end(self, commit: bool) -> bool:
@@ -240,11 +299,12 @@ MAX_DECISIONS_PER_PATH: int
 class Infeasible(Exception):
     """The path contradicts a restriction that the model puts on its states: it says nothing about commutativity."""
 
+@final
 class Literal:
     """An atomic statement: kind `bool` (an unknown), `same` (two values of a sort) or `<=`, `==` (a linear expression
     against 0). Operands are indices of unknowns, or a `Linear`."""
 
-    def __init__(self, kind: str, left: Any, right: int | None = None) -> None: ...
+    def __new__(cls, kind: str, left: Any, right: int | None = None) -> Self: ...
     def __hash__(self) -> int: ...
     @property
     def kind(self) -> str: ...
@@ -253,10 +313,11 @@ class Literal:
     @property
     def right(self) -> Any: ...
 
+@final
 class Decision:
     """A literal and the side taken; unpacks into both."""
 
-    def __init__(self, literal: Literal, holds: bool) -> None: ...
+    def __new__(cls, literal: Literal, holds: bool) -> Self: ...
     def __hash__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     @property
@@ -264,9 +325,11 @@ class Decision:
     @property
     def holds(self) -> bool: ...
 
+@final
 class Mark:
     """A point on a path to go back to."""
 
+@final
 class Context:
     """The unknowns, decisions and consequences of one path; `prefix` prescribes its first decisions.
 
@@ -276,7 +339,7 @@ class Context:
 
     in_restriction: bool
     may_share: bool
-    def __init__(self, prefix: Sequence[Decision] = ()) -> None: ...
+    def __new__(cls, prefix: Sequence[Decision] = ...) -> Self: ...
     def step(self, function: Callable[[], _T]) -> _T:
         """What a part of the program returns: it runs unless a path before has gone through it in the same way.
 
@@ -393,8 +456,8 @@ def current() -> Context:
 def install(context: Context | None) -> Context | None:
     """Makes a context the current one and returns the one before."""
 
-def add(left: _Linear, right: _Linear, factor: int = 1) -> _Linear:
-    """`left + factor * right`."""
+def add(left: _Linear, right: _Linear, factor: int = ...) -> _Linear:
+    """`left + factor * right`; the factor is 1 by default."""
 
 def scale(linear: _Linear, factor: int) -> _Linear:
     """`factor * linear`."""
@@ -411,10 +474,11 @@ def solve(constraints: Iterable[tuple[str, _Linear]]) -> Mapping[int, int] | Non
 def solver_statistics() -> tuple[int, int]:
     """How often this thread has asked for a solution, and how many of the questions had not been asked before."""
 
+@final
 class FactTable:
     """Terms and what facts are about, by number. An atom's number is positive; the opposite fact is its negative."""
 
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Self: ...
     def new_term(self, symbol: int, arguments: list[int], low: int | None = None, high: int | None = None) -> int:
         """The number of a new term: a function's value, within bounds if it is a number."""
 
@@ -439,51 +503,56 @@ class FactTable:
     def implied(self, facts: Sequence[int], cubes: Cubes) -> list[int]:
         """The places of the conjunctions that the facts imply."""
 
+@final
 class Cubes:
     """Conjunctions of facts of one table."""
 
+@final
 class SortValue:
     """A value of an uninterpreted sort; only `==` and `!=` make sense."""
 
-    def __init__(self, index: int, sort: str) -> None: ...
+    def __new__(cls, index: int, sort: str) -> Self: ...
     @property
     def index(self) -> int: ...
     @property
     def sort(self) -> str: ...
 
+@final
 class BoolValue:
     """An unknown truth value."""
 
-    def __init__(self, index: int) -> None: ...
+    def __new__(cls, index: int) -> Self: ...
     def __bool__(self) -> bool: ...
     @property
     def index(self) -> int: ...
 
+@final
 class IntValue:
     """A linear expression over unknown integers."""
 
-    def __init__(self, linear: _Linear) -> None: ...
-    @classmethod
-    def variable(cls, index: int) -> IntValue:
+    def __new__(cls, linear: _Linear) -> Self: ...
+    @staticmethod
+    def variable(index: int) -> IntValue:
         """The unknown of this index."""
 
     @property
     def linear(self) -> _Linear: ...
-    def __add__(self, other: Any) -> Any: ...
-    def __radd__(self, other: Any) -> Any: ...
-    def __sub__(self, other: Any) -> Any: ...
-    def __rsub__(self, other: Any) -> Any: ...
-    def __mul__(self, other: Any) -> Any: ...
-    def __rmul__(self, other: Any) -> Any: ...
+    def __add__(self, other: Any, /) -> Any: ...
+    def __radd__(self, other: Any, /) -> Any: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __rsub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+    def __rmul__(self, other: Any, /) -> Any: ...
     def __neg__(self) -> Any: ...
     def __pos__(self) -> IntValue: ...
-    def __le__(self, other: Any) -> bool: ...
-    def __lt__(self, other: Any) -> bool: ...
-    def __ge__(self, other: Any) -> bool: ...
-    def __gt__(self, other: Any) -> bool: ...
+    def __le__(self, other: Any, /) -> bool: ...
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __ge__(self, other: Any, /) -> bool: ...
+    def __gt__(self, other: Any, /) -> bool: ...
     def __bool__(self) -> bool: ...
     def __index__(self) -> int: ...
 
+@final
 class Entry:
     """A touched key of a map's initial content. Its value comes into being when first asked for."""
 
@@ -505,18 +574,19 @@ class Entry:
     def value(self) -> Any:
         """The initial value; meaningful where the entry is present."""
 
+@final
 class MapContent:
     """The initial content of a map, as far as it has been touched; shared by all views. `empty`: there is none."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         type_: Any,
         name: str,
         place: Entry | None,
         hook: Callable[[Any, Any], Any] | None,
         *,
         empty: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
 
     hook: Callable[[Any, Any], Any] | None
 
@@ -535,6 +605,7 @@ class MapContent:
 def len(value: Any) -> Any:
     """`len` as models see it: of a map of unknown content, too."""
 
+@final
 class Cell:
     """What a view holds under a key by itself: a value that was `assigned`, or a copy of one, which may have been
     changed since."""
@@ -546,11 +617,12 @@ class Cell:
     @property
     def assigned(self) -> bool: ...
 
+@final
 class SymbolicMap:
     """One order's view of a map: the view that it is a copy of (`source`; none for the initial content), and what was
     looked at and written since."""
 
-    def __init__(self, content: MapContent) -> None: ...
+    def __new__(cls, content: MapContent) -> Self: ...
     @property
     def content(self) -> MapContent: ...
     @property
@@ -613,15 +685,21 @@ class SymbolicMap:
         """Whether both hold the same under every relevant key, an absent key holding `default`; `same` compares values
         (None: by `==`)."""
 
-    def __contains__(self, key: Any) -> bool: ...
-    def __getitem__(self, key: Any) -> Any: ...
-    def __setitem__(self, key: Any, value: Any) -> None: ...
-    def __delitem__(self, key: Any) -> None: ...
+    def __contains__(self, key: Any, /) -> bool: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __delitem__(self, key: Any, /) -> None: ...
     def get(self, key: Any, default: Any = None) -> Any:
         """The value, or the default where the key is absent."""
 
     def pop(self, key: Any, *default: Any) -> Any:
         """Removes the key and returns its value."""
+
+    def keys(self) -> NoReturn:
+        """UsageError: no model may ask for all keys; likewise `values` and `items`."""
+
+    def values(self) -> NoReturn: ...
+    def items(self) -> NoReturn: ...
 
 class LazyRecord:
     """A record whose values come into being when they are first asked for; what it holds itself is in `__dict__`, which
@@ -632,10 +710,10 @@ class LazyRecord:
         """A record without an origin, whatever its author's `__init__` takes."""
 
     @classmethod
-    def from_origin(cls, origin: Callable[[Self, str], Any], eager: tuple[str, ...] = ()) -> Self:
+    def from_origin(cls, origin: Callable[[Self, str], Any], eager: tuple[str, ...] | None = None) -> Self:
         """A record whose values are `origin(record, name)`, those in `eager` at once."""
 
-    def __getattr__(self, name: str) -> Any: ...
+    def __getattribute__(self, name: str, /) -> Any: ...
     @property
     def _source(self) -> Self | None:
         """The record that this one is a copy of, if any."""

@@ -42,6 +42,6 @@ def test_every_fault_is_found_and_no_twin(file: str, tmp_path: Path) -> None:
                 if fault.is_named(variable(finding)) and not fault.lines.issuperset(lines):
                     wrong.append(f"{fault.name}: expected lines {sorted(fault.lines)}, found {lines}")
         for record in records[f"{fault.name}_twin"]:
-            if record.findings:
-                wrong.append(f"{fault.name}_twin: found {[variable(finding) for finding in record.findings]}")
+            names = [variable(finding) for finding in record.findings]
+            wrong += [f"{fault.name}_twin: found {names}"] if names else []
     assert not wrong, "\n".join(wrong)

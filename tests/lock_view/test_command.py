@@ -160,8 +160,10 @@ def test_a_program_that_is_stopped_too_early_is_not_blamed(tmp_path: Path, monke
         (("--", "/nonexistent"), "commutant: /nonexistent: expected a program, a path or a name on PATH, got neither"),
         (
             ("--sort", "beauty", "--", "/bin/true"),
-            "commutant: unknown sort key 'beauty': expected one of acquired, contended, avg_wait, wait_total, "
-            "hold_total, independence, speedup",
+            (
+                "commutant: unknown sort key 'beauty': expected one of acquired, contended, avg_wait, wait_total, "
+                "hold_total, independence, speedup"
+            ),
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commutant.report import causes, chosen_tests, test_lines
+from commutant.report import causes, chosen_tests, lines_of_tests
 from tests.report.invented import invented_run
 
 TESTS = invented_run().tests
@@ -27,6 +27,6 @@ def test_a_cause_is_the_first_of_a_test() -> None:
 
 def test_a_line_says_what_a_test_does_and_what_comes_first() -> None:
     judged = chosen_tests(TESTS, None, None, "i_rwsem")[0]
-    (line,) = test_lines([judged])
+    (line,) = lines_of_tests([judged])
     assert line.startswith(judged.test.id) and "conflict" in line and line.endswith("\n")
     assert f"<- {causes(judged)[0].title}, " in line

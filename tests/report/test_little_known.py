@@ -19,15 +19,15 @@ from commutant.report import (
     by_weight,
     causes,
     group_findings,
+    json_of_test,
     junit,
+    lines_of_tests,
     print_first,
     print_run,
     print_test,
     rank_causes,
     run_markdown,
     sarif,
-    test_json,
-    test_lines,
     write_html,
 )
 from commutant.report.data import JudgedTest, RunReport
@@ -77,12 +77,12 @@ def texts(run: RunReport, page: Path) -> dict[str, str]:
         "text": drawn(lambda console: print_run(run, console)),
         "first": drawn(lambda console: print_first(run.tests, console)),
         "show": drawn(lambda console: print_test(judged.test, console, judged)),
-        "list": "".join(test_lines(run.tests)),
+        "list": "".join(lines_of_tests(run.tests)),
         "markdown": run_markdown(run, groups),
         "page": page.read_text(),
         "sarif": sarif(run, groups, True),
         "junit": "".join(junit(run, groups)),
-        "json": test_json(judged.test, judged),
+        "json": json_of_test(judged.test, judged),
     }
     SARIF.validate(json.loads(found["sarif"]))
     assert len(json.loads(found["json"])["findings"]) == len(judged.findings)

@@ -11,7 +11,7 @@ from rich.console import Console
 from commutant.campaign.verdict import Outcome as Judgement
 from commutant.corpus import ExpectedOutcome, Order, PlacedCall, TestCase, encode
 from commutant.corpus.words import order_text, placement_text, sentence, value_text
-from commutant.report import JudgedTest, print_test, test_json
+from commutant.report import JudgedTest, json_of_test, print_test
 from tests.report.invented import HOSTILE_NAMES, hostile_run, pair_test, shared_line
 from tests.report.snapshots import assert_snapshot
 
@@ -72,11 +72,11 @@ def test_hostile_names_stay_names(judged: JudgedTest) -> None:
 
 @pytest.mark.parametrize("judged", hostile_run().tests, ids=range(len(HOSTILE_NAMES)))
 def test_json_holds_names_as_they_are_in_ascii(judged: JudgedTest) -> None:
-    text = test_json(judged.test, judged)
+    text = json_of_test(judged.test, judged)
     assert text.isascii()
     document = json.loads(text)
     line = json.loads(encode(judged.test.to_json()))
     assert document["calls"] == line["calls"]
     assert document["outcome"] == "conflicting"
     assert document["findings"][0]["object"] == judged.findings[0].object
-    assert json.loads(test_json(judged.test)) == {"schema_version": 1, **line}
+    assert json.loads(json_of_test(judged.test)) == {"schema_version": 1, **line}

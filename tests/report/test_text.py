@@ -48,7 +48,7 @@ def test_plain_text_stays(text: str) -> None:
 
 
 def test_lines_stay_lines_and_each_is_safe() -> None:
-    assert safe_lines("one\n\x1b[2Jtwo") == "one\n" r"\x1b[2Jtwo"
+    assert safe_lines("one\n\x1b[2Jtwo") == "one\n\\x1b[2Jtwo"
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)

@@ -1,4 +1,7 @@
-"""Pages are for strangers: sentences of 40 words at most, 250 lines but for reference, no names of lost files."""
+"""Pages are for strangers: sentences of 40 words at most, 250 lines but for reference, no names of lost files.
+
+The changelog grows with each release, and a reader reads one release of it.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,8 @@ def test_no_sentence_is_longer_than_forty_words(file: Path) -> None:
 def test_a_page_that_is_no_reference_is_read_to_its_end(file: Path) -> None:
     place = file.relative_to(ROOT)
     if place.parts[:2] != ("docs", "reference") and str(place) not in MADE:
-        assert len(file.read_text().splitlines()) <= MOST_LINES
+        parts = re.split(r"(?m)^(?=## )", file.read_text()) if place.name == "CHANGELOG.md" else [file.read_text()]
+        assert max(len(part.splitlines()) for part in parts) <= MOST_LINES
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))

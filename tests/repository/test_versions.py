@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 
 import commutant
-from tests.repository.tree import ROOT, command, crates, toml
+from tests.repository.tree import ROOT, command, crates, toml, tracked
 
 
 def test_package_and_workspace_agree() -> None:
@@ -20,9 +21,48 @@ def test_the_command_prints_the_version() -> None:
     assert command("commutant", "--version").split()[-1] == commutant.__version__
 
 
+@pytest.mark.parametrize("folder", ["fuzz", "src/commutant/targets/gallery/rust", "src/commutant/targets/library/rust"])
+def test_packages_outside_of_the_workspace_agree(folder: str) -> None:
+    package = toml(f"{folder}/Cargo.toml")["package"]
+    ours = toml("Cargo.toml")["workspace"]["package"]
+    assert {key: package[key] for key in ("version", "edition", "rust-version", "license")} == {
+        key: ours[key] for key in ("version", "edition", "rust-version", "license")
+    }
+    if (ROOT / folder / "Cargo.lock") in tracked():
+        of_paths = [one for one in toml(f"{folder}/Cargo.lock")["package"] if "source" not in one]
+        assert {one["version"] for one in of_paths} == {commutant.__version__}
+
+
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
+KINDS = ["Added", "Changed", "Fixed", "Removed", "Security"]
+
+
+def releases() -> list[tuple[str, str]]:
+    """The versions of the changelog and their dates, the newest first."""
+    return re.findall(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)$", CHANGELOG, re.MULTILINE)
+
+
 def test_newest_entry_of_the_changelog_is_this_version() -> None:
-    entries = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert entries[0] == commutant.__version__
+    assert releases()[0][0] == commutant.__version__
+    assert [date for _, date in releases()] == sorted((date for _, date in releases()), reverse=True)
+
+
+def test_the_changelog_has_what_is_unreleased_first_and_changes_by_their_kinds() -> None:
+    parts = re.split(r"(?m)^(?=## )", CHANGELOG)[1:]
+    assert [part.splitlines()[0] for part in parts] == [
+        "## [Unreleased]", *(f"## [{version}] - {date}" for version, date in releases())
+    ]  # fmt: skip
+    for part in parts:
+        kinds = re.findall(r"(?m)^### (.*)$", part)
+        assert kinds == [kind for kind in KINDS if kind in kinds], part.splitlines()[0]
+        assert kinds or part.strip() == "## [Unreleased]", "an item is of a kind"
+
+
+def test_who_cites_this_cites_the_newest_release() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (cited["version"], cited["date-released"]) == releases()[0]
+    assert " OR ".join(cited["license"]) == toml("Cargo.toml")["workspace"]["package"]["license"]
+    assert cited["title"].endswith(toml("pyproject.toml")["project"]["description"].removeprefix("Finds"))
 
 
 @pytest.mark.parametrize("crate", crates())

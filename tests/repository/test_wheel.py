@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator, Mapping
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -18,13 +23,50 @@ from tests.repository.tree import BIN, ROOT
 WHEELS = BIN.parent / "wheels"
 
 
+MOST_BYTES = 12_000_000
+
+NEEDS_Z3 = '''
+"""Two numbers that stand between multiples."""
+
+from commutant.lang import Interface, call
+
+
+class Between(Interface):
+    """Two numbers."""
+
+    x: int
+    y: int
+
+    @call
+    def look(self) -> bool:
+        """Elimination alone does not know whether there are such numbers."""
+        return 0 < 3 * self.x - 5 * self.y < 3 and 0 < 2 * self.x + 3 * self.y < 8
+'''
+
+
+def _build(folder: Path, **changes: str) -> Path:
+    """Builds the wheel into a folder, as `make wheel` does."""
+    build: list[str | Path] = [BIN / "maturin", "build", "--quiet", "--release", "--offline", "--out", folder]
+    steps.run(build, env=changes)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built as `make wheel` builds it."""
-    folder = tmp_path_factory.mktemp("dist")
-    steps.run([BIN / "maturin", "build", "--quiet", "--release", "--offline", "--out", folder])
-    (built,) = folder.glob("*.whl")
-    return built
+    return _build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    """What the wheel says of itself."""
+    return message_from_bytes(_files(wheel)[f"commutant-{commutant.__version__}.dist-info/METADATA"])
+
+
+def _files(wheel: Path) -> Mapping[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +138,54 @@ def test_installed_command_examines_the_machine(installed: Path, tmp_path: Path)
     result = _run(installed / "commutant", "doctor", folder=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert str(ROOT) not in result.stdout, "the installed command uses the checkout"
+
+
+def test_two_wheels_of_one_commit_are_equal(wheel: Path, tmp_path: Path) -> None:
+    """At another time, in another time zone, with other permissions of new files, and after files were touched."""
+    source = ROOT / "src" / "commutant" / "__init__.py"
+    before = source.stat()
+    mask = os.umask(0o077)
+    try:
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 10**11))
+        again = _build(tmp_path, TZ="Asia/Tokyo", LC_ALL="C")
+    finally:
+        os.umask(mask)
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    one, other = _files(wheel), _files(again)
+    assert one.keys() == other.keys()
+    assert not [name for name in one if one[name] != other[name]]
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, again)]
+    assert digests[0] == digests[1], "the files are equal, and what the archive says of them is not"
+
+
+def _with_lines(wheel: Path, folder: Path) -> Iterator[str]:
+    """The names of the wheel's programs and libraries that have debug information."""
+    for name, content in _files(wheel).items():
+        if content.startswith(b"\x7fELF"):
+            file = folder / "program"
+            file.write_bytes(content)
+            if ".debug_info" in subprocess.run(["readelf", "-SW", file], capture_output=True, text=True).stdout:
+                yield name.rpartition("/")[2]
+
+
+def test_the_wheel_has_no_debug_information_but_what_findings_name(wheel: Path, tmp_path: Path) -> None:
+    assert list(_with_lines(wheel, tmp_path)) == ["commutant-scalefs-runner"]
+    assert wheel.stat().st_size < MOST_BYTES
+
+
+def test_what_the_wheel_says_of_itself_needs_no_other_file(metadata: Message) -> None:
+    """A page of an index shows this text alone: a link to a file of the repository would lead nowhere."""
+    text = metadata.get_payload()
+    assert text == (ROOT / "src" / "commutant" / "README.md").read_text()
+    assert not re.findall(r"\]\((?!https://)[^)]*\)|<img", text)
+    assert metadata["Version"] == commutant.__version__
+    assert not [line for line in metadata.get_all("Project-URL", []) if "example" in line], "an invented address"
+
+
+def test_extras_are_named_where_they_are_missed(installed: Path, tmp_path: Path, metadata: Message) -> None:
+    assert set(metadata.get_all("Provides-Extra", [])) == {"parquet", "z3"}
+    (tmp_path / "between.py").write_text(NEEDS_Z3)
+    result = _run(installed / "commutant", "analyze", "between.py", folder=tmp_path)
+    (line,) = result.stderr.splitlines()
+    assert result.returncode == 2
+    assert re.search(r"between\.py:\d+: Between\.look: the model's integers need Z3, .*'commutant\[z3\]'$", line)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import z3
 from hypothesis import given, settings
@@ -117,6 +119,20 @@ def test_what_does_not_fit_into_64_bits_is_refused() -> None:
     ):
         with pytest.raises(UsageError, match="64 bits"):
             ask()
+
+
+INEXACT: list[Constraint] = [("<=", (((0, 3), (1, -5)), 1)), ("<=", (((0, -3), (1, 5)), -2))]
+"""-2 <= 3x - 5y <= -1: no coefficient is 1 or -1, so that elimination alone does not know."""
+
+
+def test_without_z3_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = solve(INEXACT)
+    assert expected is not None and all(satisfied(constraint, expected) for constraint in INEXACT)
+    monkeypatch.setitem(sys.modules, "z3", None)
+    with pytest.raises(UsageError, match=r"^the model's integers need Z3, .*: pip install 'commutant\[z3\]'$") as error:
+        solve([*INEXACT, ("<=", (((2, 1),), 0))])
+    assert "\n" not in str(error.value)
+    assert solve([("<=", (((0, -1),), 7))]) == {0: 7}, "what needs no Z3 is answered as ever"
 
 
 def test_values_are_small() -> None:

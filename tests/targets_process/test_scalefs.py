@@ -284,8 +284,10 @@ def test_our_own_death_takes_the_emulator_along() -> None:
     [
         (
             "scalefs:fs=tmpfs",
-            "unknown option 'fs'; expected cores=N, seed=N, warm=N, tx=both|one, names=long, depth=N, users=N, "
-            "neighbours=on, ignore_RULE=off",
+            (
+                "unknown option 'fs'; expected cores=N, seed=N, warm=N, tx=both|one, names=long, depth=N, users=N, "
+                "neighbours=on, ignore_RULE=off"
+            ),
         ),
         ("scalefs:cores=1", "cores=1: expected a number from 2 to 255"),
         ("scalefs:cores=two", "cores=two: expected a number"),

@@ -121,7 +121,7 @@ class Campaign:
         try:
             while batch := self._take():
                 self._run_batch(session, batch)
-        except BaseException as error:  # handed to the caller of run, whatever it is
+        except BaseException as error:  # noqa: BLE001 - handed to the caller of run, whatever it is
             with self._lock:
                 if self._error is None and not self._stopping:
                     self._error = error

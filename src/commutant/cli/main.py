@@ -22,7 +22,6 @@ from commutant.cli import console
 from commutant.support import CommutantError, fill_standard_streams, text_of
 
 EXIT_OK = 0
-EXIT_GATE = 1
 EXIT_USAGE = 2
 EXIT_FAILED = 3
 EXIT_INTERRUPTED = 130
@@ -130,7 +129,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _traceback_if_wanted()
         console.error("out of memory: fewer --jobs take less, and so do fewer --calls at a time")
         return EXIT_FAILED
-    except BaseException as error:  # a panic of the native module is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of the native module is no Exception
         _traceback_if_wanted()
         if _is_of_another_version(error):
             console.error(f"the native module is not of this version ({text_of(error)}); run `make setup`")
@@ -138,7 +137,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and error.errno in _CANNOT_BE_LOOKED_AT and error.filename:
             console.error(f"{error.filename}: {error.strerror}; expected a path that can be looked at")
             return EXIT_USAGE
-        hint = "please report this, with what COMMUTANT_TRACEBACK=1 prints (CONTRIBUTING.md says where)"
+        hint = "please report it where you got Commutant, with what COMMUTANT_TRACEBACK=1 and `commutant doctor` print"
         console.error(f"internal error, a defect of commutant: {type(error).__name__}: {text_of(error)}; {hint}")
         return EXIT_FAILED
 

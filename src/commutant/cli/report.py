@@ -90,7 +90,7 @@ def command(
             ]
             asked += [f"--calls {','.join(calls)}"] if calls is not None else []
             raise UsageError(f"no test of {run} fits {' '.join(asked)}")
-        results.put(report.test_lines(tests), output)
+        results.put(report.lines_of_tests(tests), output)
         return 0
     if first:
         every = len(content.tests)

@@ -58,7 +58,7 @@ def command(test: str, source: Path | None, as_: str) -> int:
     if as_ == "c":
         console.write(report.c_program(found))
     elif as_ == "json":
-        console.write(report.test_json(found, judged).rstrip("\n") + "\n")
+        console.write(report.json_of_test(found, judged).rstrip("\n") + "\n")
     else:
         report.print_test(found, console.results(), judged, worth_in(run) if run is not None else None)
     return 0
@@ -67,7 +67,7 @@ def command(test: str, source: Path | None, as_: str) -> int:
 def _list(wanted: str, source: Path | None) -> None:
     """Lists the tests of a set of calls, in the newest folder that has any, with what each came to and what it does."""
     from commutant.corpus import read_corpus
-    from commutant.report import test_line
+    from commutant.report import line_of_test
     from commutant.runs import RUN_FILE, load_run
 
     calls = sorted(name.strip() for name in wanted.split(","))
@@ -80,7 +80,7 @@ def _list(wanted: str, source: Path | None) -> None:
         verdicts = load_run(place).verdicts() if (place / RUN_FILE).is_file() else ()
         outcomes = {verdict.test_id: verdict.outcome for verdict in verdicts}
         for test in tests:
-            console.write(test_line(test, outcomes.get(test.id)) + "\n")
+            console.write(line_of_test(test, outcomes.get(test.id)) + "\n")
         return
     where = str(source) if source is not None else "any folder in runs/"
     raise UsageError(f"no test in {where} has the calls {', '.join(calls)}; --from RUN says where to look")

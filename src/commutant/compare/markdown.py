@@ -54,8 +54,13 @@ def corpus_comparison_markdown(comparison: CorpusComparison, base: Side, new: Si
     """Two corpora."""
     parts = [
         f"### {plural(comparison.added, 'test')} added, {comparison.removed:,} removed",
-        f"- base: {code(base.title)}: {base.counts}\n- new: {code(new.title)}: {new.counts}\n"
-        f"- in both: {comparison.common:,}",
+        "\n".join(
+            (
+                f"- base: {code(base.title)}: {base.counts}",
+                f"- new: {code(new.title)}: {new.counts}",
+                f"- in both: {comparison.common:,}",
+            )
+        ),
     ]
     changed = [one for one in comparison.sets if one.added or one.removed]
     if changed:

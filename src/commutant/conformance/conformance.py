@@ -34,10 +34,6 @@ LENGTH = 20
 _PROBED_SEQUENCES = 16
 """So many sequences are drawn to see which calls a target must know, beside those that are asked for."""
 
-MAX_LENGTH = 200
-
-"""Told how many sequences are judged, of how many, and in words what is being done."""
-
 
 class ConformDocument(Document, frozen=True, kw_only=True):
     """Sequences `seed` to `seed + sequences - 1` were run on model and target; `differences` are shrunk.
@@ -207,14 +203,14 @@ class Conform:
             search.run(self._sessions, tell)
             seconds = time.monotonic() - started
             for suspect in _distinct(search.suspects, self._max_differences):
-                differences.append(self._shrunk(suspect, on_progress))
+                differences.append(self._shrunk(suspect, on_progress))  # noqa: PERF401 - some, if it ends
         except UsageError:
             raise
         except (CommutantError, KeyboardInterrupt) as error:
             ended = error
             seconds = time.monotonic() - started
-            for suspect in _distinct(search.suspects, self._max_differences)[len(differences) :]:
-                differences.append(self._as_drawn(suspect))
+            suspects = _distinct(search.suspects, self._max_differences)
+            differences += [self._as_drawn(suspect) for suspect in suspects[len(differences) :]]
         return Conformance(
             interface=self.interface.interface_name,
             target=self.target.argument,

@@ -244,7 +244,7 @@ def _outcomes(interface: type[Interface], script: Script, setup: list[Value]) ->
         results: list[Value] = []
         with contextlib.suppress(ChoiceRefused):
             for step in script.steps:
-                results.append(canonical.json(run.make(step)))
+                results.append(canonical.json(run.make(step)))  # noqa: PERF401 - those before a refusal
         picks, limits = run.resolution.picks, run.resolution.limits
         for choice in range(len(fixed), len(limits)):
             pending += [(*picks[:choice], pick) for pick in range(1, limits[choice])]

@@ -181,7 +181,7 @@ class Search:
                         self._judged.append((numbers, drawn.calls, self._pool.submit(_judge, odd)))
                     else:
                         self._count_judged(numbers, drawn.calls)
-        except BaseException as error:  # handed to the caller of run, whatever it is
+        except BaseException as error:  # noqa: BLE001 - handed to the caller of run, whatever it is
             with self._lock:
                 if not self._stopping:
                     self._error = error

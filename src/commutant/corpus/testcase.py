@@ -209,7 +209,7 @@ def _steps(value: Any, place: str, check: Callable[[Any], T]) -> tuple[T, ...]:
     items = check_list(value, 0, MAX_STEPS, place)
     try:
         for raw in items:
-            steps.append(check(raw))
+            steps.append(check(raw))  # noqa: PERF401 - an error says how many were read
     except Malformed as error:
         raise error.within(f"{place}[{len(steps)}]") from None
     return tuple(steps)

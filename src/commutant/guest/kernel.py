@@ -9,7 +9,6 @@ package's modules those are kept that file systems under test need (`file_system
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -308,7 +307,7 @@ def _load(folder: Path) -> Kernel:
         raise ValueError("a module with an impossible name")
     if not all(name in kernel.modules for order in kernel.load_orders.values() for name in order):
         raise ValueError("a module is missing")
-    if os.stat(kernel.vmlinux).st_size != kernel.size_bytes:
+    if kernel.vmlinux.stat().st_size != kernel.size_bytes:
         raise ValueError(f"{kernel.vmlinux} is not whole")
     return kernel
 

@@ -59,7 +59,7 @@ class Source:
 def version_of(tree: Path) -> str:
     """The version that the Makefile of a source tree states; raises UsageError if it is none of Linux."""
     try:
-        with open(tree / "Makefile", encoding="utf-8", errors="replace") as file:
+        with (tree / "Makefile").open(encoding="utf-8", errors="replace") as file:
             text = file.read(_MAKEFILE_LIMIT)
     except OSError as error:
         raise UsageError(f"{tree}: no source tree of Linux ({error.strerror}: Makefile); give --source DIR") from None
@@ -123,7 +123,7 @@ def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
     try:
         for name, path in _files(folder):
-            content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+            content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()  # noqa: PTH115
             digest.update(f"{len(name)} {name} {len(content)} ".encode(errors="surrogateescape") + content)
     except OSError as error:
         raise UsageError(f"{error.filename}: {error.strerror}; expected a source tree that can be read") from None

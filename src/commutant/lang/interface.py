@@ -152,9 +152,9 @@ class Interface(Record):
             setattr(self, name, held_as(copy.deepcopy(getattr(type(self), name)), type_) if given else type_.zero())
 
     @classmethod
-    def from_origin(cls, origin: Callable[[Self, str], Any], eager: tuple[str, ...] = ()) -> Self:
+    def from_origin(cls, origin: Callable[[Self, str], Any], eager: tuple[str, ...] | None = None) -> Self:
         """As for any record; an attribute that the class gives a value for would not be asked for, and is set now."""
-        return super().from_origin(origin, (*eager, *cls._given()))
+        return super().from_origin(origin, (*(eager or ()), *cls._given()))
 
     @classmethod
     def _given(cls) -> tuple[str, ...]:

@@ -249,7 +249,7 @@ class Struct(Record):
         if fields.keys() != declared.keys():
             unknown = fields.keys() - declared.keys()
             if unknown:
-                raise TypeError(f"{type(self).__name__} has no field {sorted(unknown)[0]!r}")
+                raise TypeError(f"{type(self).__name__} has no field {min(unknown)!r}")
             fields = {name: fields[name] if name in fields else type_.zero() for name, type_ in declared.items()}
         for name, type_ in container_fields(type(self)).items():
             fields[name] = held_as(fields[name], type_)

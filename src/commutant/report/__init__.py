@@ -17,7 +17,7 @@ from commutant.report.groups import (
 )
 from commutant.report.hints import HintKind, hint, kind_by_name
 from commutant.report.junit import junit
-from commutant.report.listing import chosen_tests, test_line, test_lines
+from commutant.report.listing import chosen_tests, line_of_test, lines_of_tests
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
@@ -25,7 +25,7 @@ from commutant.report.parallel import ParallelCall, parallel_calls
 from commutant.report.ranking import SharedVariable, rank_shared
 from commutant.report.reach import not_reached
 from commutant.report.sarif import sarif
-from commutant.report.show import print_test, test_json
+from commutant.report.show import json_of_test, print_test
 from commutant.report.terminal import print_by_sharing, print_heat_map, print_run
 from commutant.report.variables import by_variable
 
@@ -57,8 +57,11 @@ __all__ = [
     "group_findings",
     "has_failing_call",
     "hint",
+    "json_of_test",
     "junit",
     "kind_by_name",
+    "line_of_test",
+    "lines_of_tests",
     "loop_of",
     "loop_program",
     "not_reached",
@@ -75,9 +78,6 @@ __all__ = [
     "run_markdown",
     "sarif",
     "table",
-    "test_json",
-    "test_line",
-    "test_lines",
     "total_counts",
     "write_html",
 ]

@@ -39,16 +39,13 @@ def _follows_from(judged: JudgedTest, cause: str) -> bool:
     return bool(found) and (cause in found[0].title or fnmatchcase(found[0].name, cause))
 
 
-def test_line(test: TestCase, outcome: Outcome | None) -> str:
+def line_of_test(test: TestCase, outcome: Outcome | None) -> str:
     """A test on one line: id, verdict, and the calls with their arguments."""
     words = OUTCOME_WORDS[outcome] if outcome is not None else "not judged"
     return f"{test.id}  {words:<{_OUTCOME_WIDTH}}  {safe_text(headline(test.calls))}"
 
 
-test_line.__test__ = False  # type: ignore[attr-defined]  # not a test, whatever its name says
-
-
-def test_lines(tests: Iterable[JudgedTest]) -> Iterator[str]:
+def lines_of_tests(tests: Iterable[JudgedTest]) -> Iterator[str]:
     """The tests, a line each, with the first cause behind those that share memory."""
     for judged in tests:
         found = causes(judged) if judged.outcome is Outcome.CONFLICTING else []
@@ -57,7 +54,4 @@ def test_lines(tests: Iterable[JudgedTest]) -> Iterator[str]:
             first = f"  <- {safe_text(found[0].title)}, {len(found[0].lines)} of {len(judged.findings)}"
         elif found:
             first = f"  <- no common cause can be told, {plural(len(judged.findings), 'line')}"
-        yield f"{test_line(judged.test, judged.outcome)}{first}\n"
-
-
-test_lines.__test__ = False  # type: ignore[attr-defined]
+        yield f"{line_of_test(judged.test, judged.outcome)}{first}\n"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from commutant import __version__
@@ -196,8 +196,3 @@ def _artifact(path: str) -> dict[str, str]:
 def _message(text: str) -> dict[str, str]:
     """A message (section 3.11), in which braces are no placeholder (doubled) and nothing is a link (`](` parted)."""
     return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
-
-
-def rule_ids() -> Iterable[str]:
-    """The ids of all rules, in the order of their indices."""
-    return tuple(_RULES)

@@ -67,7 +67,7 @@ def print_test(
         _print_judgement(judged, console, worth)
 
 
-def test_json(test: TestCase, judged: JudgedTest | None = None) -> str:
+def json_of_test(test: TestCase, judged: JudgedTest | None = None) -> str:
     """The test as an indented JSON document in ASCII; with `judged` also its outcome and findings."""
     document: dict[str, object] = {"schema_version": SCHEMA_VERSION, **test.to_json()}
     if judged is not None:
@@ -76,9 +76,6 @@ def test_json(test: TestCase, judged: JudgedTest | None = None) -> str:
         document["causes"] = [cause_json(cause) for cause in causes(judged)]
         document["findings"] = [{**builtins(finding), "role": role(test, finding)} for finding in judged.findings]
     return json.dumps(document, indent=2, ensure_ascii=True)
-
-
-test_json.__test__ = False  # type: ignore[attr-defined]  # not a test, whatever its name says
 
 
 def _expected(test: TestCase) -> Iterator[Text]:

@@ -68,7 +68,7 @@ def enter_namespaces() -> None:
     user, group = os.getuid(), os.getgid()
     _called(_libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWNET | _CLONE_NEWIPC))
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
+        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123 - a program of few imports, started per session
             file.write(text)
     _called(_libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
     attributes = ctypes.create_string_buffer(struct.pack("<4Q", _MOUNT_ATTR_RDONLY, 0, 0, 0))

@@ -16,7 +16,7 @@ def text_of(error: BaseException) -> str:
     """What an exception of anybody's code says, on one line; some cannot even be asked."""
     try:
         return " ".join(str(error).split())
-    except Exception:
+    except Exception:  # noqa: BLE001 - anybody's code
         return "(its text cannot be made)"
 
 

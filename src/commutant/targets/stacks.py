@@ -155,7 +155,7 @@ def _answer(path: Path, modules: Sequence[ModuleFile], questions: _Questions) ->
                     else _native.RelocatableFile(module.path, module.functions)
                 )
             answer.set_result(files[number].code(address))
-        except Exception as error:  # for who asked
+        except Exception as error:  # noqa: BLE001 - for the caller
             answer.set_exception(error)
 
 

@@ -164,8 +164,8 @@ def _comparison(fact: Fact, vocabulary: Vocabulary) -> str:
             sign, constant = "<", 0
         elif constant == 1:
             sign, constant = "≥", 0
-    left = vocabulary.sentence_sum(positive, constant if constant > 0 else 0)
-    return f"{left} {sign} {vocabulary.sentence_sum(negative, -constant if constant < 0 else 0)}"
+    left = vocabulary.sentence_sum(positive, max(0, constant))
+    return f"{left} {sign} {vocabulary.sentence_sum(negative, max(0, -constant))}"
 
 
 def _how_full(fact: Fact, vocabulary: Vocabulary) -> str:

@@ -11,7 +11,6 @@ import contextlib
 import gzip
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +48,7 @@ def write_html(run: RunReport, path: Path, base: RunReport | None = None) -> Non
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(partial, path)
+        partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink()

@@ -74,7 +74,7 @@ class TracedProgram(RunningProgram):
                 self._batches.put(batch)
                 if batch is None:
                     return
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             # Handed to whoever waits for the batch, as a new error: this one's traceback would keep the reader.
             self._batches.put(RunError(str(error) or type(error).__name__))
 
