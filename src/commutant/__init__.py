@@ -5,6 +5,7 @@
     c.analyze("figure4")                      # when do calls commute?
     c.check("names", target="linux")          # which of those cases share memory?
     c.conform("names", target="scalefs")      # does the target do what the model says?
+    c.gate("runs/new", baseline="runs/old")   # does a run find what an earlier one did not?
     c.locks(["./program"])                    # which locks serialise independent work?
 
 Each answer prints well in a terminal and in a notebook (`commutant.api.answers`). Models are written with
@@ -20,9 +21,9 @@ from typing import TYPE_CHECKING
 from commutant.support import CommutantError, RunError, UsageError
 
 if TYPE_CHECKING:
-    from commutant.api import analyze, check, conform, generate, locks
+    from commutant.api import analyze, check, conform, gate, generate, locks
 
-_QUESTIONS = ("analyze", "check", "conform", "generate", "locks")
+_QUESTIONS = ("analyze", "check", "conform", "gate", "generate", "locks")
 
 __all__ = [
     "CommutantError",
@@ -32,6 +33,7 @@ __all__ = [
     "analyze",
     "check",
     "conform",
+    "gate",
     "generate",
     "locks",
 ]

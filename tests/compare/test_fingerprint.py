@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 from dataclasses import FrozenInstanceError
 
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from commutant.compare import Suppression
 from commutant.mtrace.finding import Access, Finding
-from commutant.mtrace.fingerprint import Fingerprint, fingerprint, stable_function
+from commutant.mtrace.fingerprint import Fingerprint, fingerprint, former_digest, stable_function
 from tests.campaign.fakes import make_finding
 
 CALLS = ("link", "rename")
@@ -80,6 +82,14 @@ def test_the_digest_is_what_suppression_files_hold():
         ("0xffffffff81001234", "unknown code"),
         ("ffffffff81001234", "unknown code"),
         ("deadbeef", "deadbeef"),
+        ("libc.so.6+0x8ac67", "libc.so.6"),
+        ("libc.so.6!__memmove_avx_unaligned_erms", "libc.so.6"),
+        ("__GI___pthread_mutex_lock", "pthread_mutex_lock"),
+        ("___pthread_mutex_lock", "pthread_mutex_lock"),
+        ("__pthread_mutex_unlock_usercnt", "pthread_mutex_unlock"),
+        ("pthread_mutex_lock", "pthread_mutex_lock"),
+        ("ext4_append [ext4]", "ext4_append [ext4]"),
+        ("my_pthread_wrapper", "my_pthread_wrapper"),
     ],
 )
 def test_names_of_functions(name, stable):
@@ -95,6 +105,16 @@ def test_names_of_functions(name, stable):
         ("counters.llvm.99", "", "counters", ""),
         ("struct a.x | struct b.y", "", "struct b.y | struct a.x", ""),
         ("0xffff888003a1c040", "", "0xffff888003a1c080", ""),
+        (
+            "pair<long, long>[]",
+            "second (HashMap::HashMap, map.hpp:23)",
+            "pair<long, long>[]",
+            "second (HashMap::HashMap, map.hpp:24)",
+        ),
+        ("Node", "a | b (Map::put, map.rs:7; by container)", "Node", "a | b (Map::put, map.rs:97; by container)"),
+        ("block of 48 bytes (table_new, table.c:27)", "", "block of 48 bytes (table_new, table.c:3)", ""),
+        ("A.x (f, a.c:1) | B.y (g, b.c:2)", "", "A.x (f, a.c:5) | B.y (g, b.c:6)", ""),
+        ("libc.so.6+0x1d2c60", "", "libc.so.6!main_arena", "mutex"),
     ],
 )
 def test_variables_that_are_the_same_one(object_name, field, other_object, other_field):
@@ -102,6 +122,33 @@ def test_variables_that_are_the_same_one(object_name, field, other_object, other
     other = structs.replace(make_finding(), object=other_object, field=other_field)
     assert fingerprint(CALLS, one) == fingerprint(CALLS, other)
     assert fingerprint(CALLS, one) != fingerprint(CALLS, make_finding())
+
+
+@pytest.mark.parametrize(
+    ("object_name", "field"),
+    [
+        ("Node", "a (Map::get, map.rs:7; by container)"),
+        ("Node", "a (Map::put, set.rs:7; by container)"),
+        ("Node", "b (Map::put, map.rs:7; by container)"),
+        ("Node", "a (Map::put, map.rs:7; by access)"),
+    ],
+)
+def test_who_asked_for_memory_is_part_of_a_variable_but_for_the_line(object_name, field):
+    one = structs.replace(make_finding(), object="Node", field="a (Map::put, map.rs:7; by container)")
+    other = structs.replace(make_finding(), object=object_name, field=field)
+    assert fingerprint(CALLS, one) != fingerprint(CALLS, other)
+
+
+def test_the_digest_of_an_earlier_build_has_the_line():
+    """Suppression files hold it: made by the version before, whose digest of this finding was written down."""
+    one = structs.replace(make_finding(), object="Node", field="a (Map::put, map.rs:7; by container)")
+    other = structs.replace(one, field="a (Map::put, map.rs:8; by container)")
+    assert former_digest(CALLS, one) == "5247e28d6c609180" != former_digest(CALLS, other)
+    assert fingerprint(CALLS, one) == fingerprint(CALLS, other)
+    assert former_digest(CALLS, make_finding()) == fingerprint(CALLS, make_finding()).digest
+    entry = Suppression("5247e28d6c609180", None, None, None, "agreed", datetime.date(2027, 1, 1))
+    assert entry.fits(fingerprint(CALLS, one), former_digest(CALLS, one))
+    assert not entry.fits(fingerprint(CALLS, other), former_digest(CALLS, other))
 
 
 def test_a_fingerprint_is_a_value_that_can_be_sorted_and_kept_in_sets():

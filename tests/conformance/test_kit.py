@@ -52,7 +52,7 @@ def test_what_cannot_be_checked_is_no_failed_check() -> None:
         check_model("names", ModelTarget(Names, unknown=["link"]))
     with pytest.raises(UsageError, match="unknown interface"):
         check_model("nope", ModelTarget(Names))
-    with pytest.raises(UsageError, match="a corpus has its calls"):
+    with pytest.raises(UsageError, match="have their calls"):
         check_sharing(make_corpus(2), FakeTarget(), calls=["link"])
     with pytest.raises(UsageError, match="expected a run directory"):
         check_sharing(make_corpus(2), FakeTarget(), baseline="nowhere")

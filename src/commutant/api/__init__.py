@@ -3,19 +3,21 @@
 `commutant` itself offers all of these: `import commutant as c; c.check("names", target="scalefs")`.
 """
 
-from commutant.api.answers import Answer, Checked, Conditions, Conformed, LocksSeen, Tests
-from commutant.api.questions import analyze, check, conform, generate, locks
+from commutant.api.answers import Answer, Checked, Conditions, Conformed, GateAnswer, LocksSeen, Tests
+from commutant.api.questions import analyze, check, conform, gate, generate, locks
 
 __all__ = [
     "Answer",
     "Checked",
     "Conditions",
     "Conformed",
+    "GateAnswer",
     "LocksSeen",
     "Tests",
     "analyze",
     "check",
     "conform",
+    "gate",
     "generate",
     "locks",
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from commutant.analyzer import Analysis
     from commutant.campaign import Summary
+    from commutant.compare import Gated
     from commutant.conformance import Conformance
     from commutant.corpus import Corpus
     from commutant.lock_view import LockClass, LockStudy
@@ -175,6 +176,30 @@ class Conformed(Answer):
         """The document of docs/schemas/conform.schema.json."""
         document: Mapping[str, object] = builtins(self.conformance.document())
         return document
+
+
+@dataclass(frozen=True, repr=False)
+class GateAnswer(Answer):
+    """Whether a run passes the gate; `gated` has all findings, and of these the new ones and those that fail."""
+
+    gated: Gated
+
+    def __bool__(self) -> bool:
+        """True if nothing fails."""
+        return bool(self.gated)
+
+    def draw(self, console: Console) -> None:
+        """How many findings are new, and those that fail by name."""
+        for line in self.gated.lines() or ["no new finding"]:
+            _line(console, line)
+
+    def to_json(self) -> Mapping[str, object]:
+        """The findings that are new, that fail and that moved, each as in docs/schemas/report.schema.json."""
+        from commutant.report import group_entries
+
+        gated = self.gated
+        parts = {"new": gated.new, "failing": gated.failing, "moved": gated.moved}
+        return {name: builtins(list(group_entries(groups))) for name, groups in parts.items()}
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,11 +7,11 @@ target as the argument of `--target`. Everything else is named and has the comma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commutant.api.answers import Checked, Conditions, Conformed, LocksSeen, Tests
+from commutant.api.answers import Checked, Conditions, Conformed, GateAnswer, LocksSeen, Tests
 from commutant.support import UsageError, available_processors
 
 if TYPE_CHECKING:
@@ -126,6 +126,35 @@ def check(
     ) as started:
         started.start()
         return Checked(started.run())
+
+
+def gate(
+    run: Checked | str | Path,
+    *,
+    baseline: str | Path | Iterable[str | Path] = (),
+    suppress: str | Path | None = None,
+    again: bool = True,
+) -> GateAnswer:
+    """Does a run find what no earlier run found and no suppression file accepts?
+
+    `run` and `baseline` are run directories; without a baseline every finding fails. What is new is asked `again`, a
+    few tests each, on the run's target, and fails only if it is seen again.
+    """
+    from commutant.compare import Suppressions, read_suppressions
+    from commutant.compare import gate as ask
+    from commutant.corpus import TestCase
+    from commutant.report import RunReport
+    from commutant.runs import load_run, report_of, run_again
+
+    checked = run.run if isinstance(run, Checked) else load_run(Path(run))
+    known = [load_run(Path(path)) for path in ([baseline] if isinstance(baseline, str | Path) else baseline)]
+    accepted = read_suppressions(Path(suppress)) if suppress is not None else Suppressions(())
+
+    def second(tests: Sequence[TestCase]) -> RunReport:
+        return report_of(run_again(checked, tests))
+
+    reports = [report_of(one) for one in known]
+    return GateAnswer(ask(report_of(checked), reports, accepted, second if again else None))
 
 
 def conform(

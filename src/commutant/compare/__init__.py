@@ -12,7 +12,7 @@ from commutant.compare.documents import (
     corpus_comparison_document,
     run_comparison_document,
 )
-from commutant.compare.gate import confirmed, examples_of, failing, findings_of
+from commutant.compare.gate import Gated, confirmed, examples_of, failing, findings_of, gate
 from commutant.compare.markdown import corpus_comparison_markdown, run_comparison_markdown
 from commutant.compare.runs import RunComparison, compare_runs
 from commutant.compare.sides import side_of_corpus, side_of_run
@@ -22,6 +22,7 @@ from commutant.compare.terminal import print_corpus_comparison, print_run_compar
 __all__ = [
     "CorpusComparison",
     "CorpusComparisonDocument",
+    "Gated",
     "RunComparison",
     "RunComparisonDocument",
     "Suppression",
@@ -34,6 +35,7 @@ __all__ = [
     "examples_of",
     "failing",
     "findings_of",
+    "gate",
     "print_corpus_comparison",
     "print_run_comparison",
     "read_suppressions",

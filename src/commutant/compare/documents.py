@@ -69,6 +69,7 @@ class RunComparisonDocument(Document, frozen=True, kw_only=True):
     sets: tuple[ChangedSetEntry, ...]
     appeared: tuple[GroupEntry, ...]
     went: tuple[GroupEntry, ...]
+    moved: tuple[GroupEntry, ...]
     stayed: tuple[GroupEntry, ...]
     suppressions: SuppressionEntries
 
@@ -100,6 +101,7 @@ def run_comparison_document(
         sets=tuple(map(_set, comparison.sets)),
         appeared=group_entries(by_weight(comparison.appeared)),
         went=group_entries(by_weight(comparison.went)),
+        moved=group_entries(by_weight(comparison.moved)),
         stayed=group_entries(by_weight(comparison.stayed)),
         suppressions=SuppressionEntries(_suppressions(suppressions.expired), _suppressions(suppressions.unused)),
     )

@@ -27,7 +27,8 @@ def _run_parts(comparison: RunComparison, base: Side, new: Side) -> Iterator[str
     before, after = comparison.shared
     yield (
         f"{plural(len(comparison.worse), 'test')} worse, {len(comparison.better):,} better of {comparison.common:,} "
-        f"in both; {plural(len(comparison.went), 'finding')} went, {len(comparison.stayed):,} stayed. "
+        f"in both; {plural(len(comparison.went), 'finding')} went, {len(comparison.moved):,} moved, "
+        f"{len(comparison.stayed):,} stayed. "
         f"Shared variables, summed up over the tests: {before:,} → {after:,}."
     )
     yield f"- base: {code(base.title)}: {base.counts}\n- new: {code(new.title)}: {new.counts}"
@@ -44,7 +45,11 @@ def _run_parts(comparison: RunComparison, base: Side, new: Side) -> Iterator[str
             for one in worse[:LISTED]
         )
         yield table(("calls", "worse:", "not conflict-free:", "because of"), rows)
-    for title, groups in (("new finding", appeared), ("finding that went", comparison.went)):
+    for title, groups in (
+        ("new finding", appeared),
+        ("finding that moved", comparison.moved),
+        ("finding that went", comparison.went),
+    ):
         if groups:
             plural_title = plural(len(groups), title, title.replace("finding", "findings"))
             yield folded(plural_title, _findings(by_weight(groups)))

@@ -2,7 +2,8 @@
 
 Tests are compared where both runs judged them. Of findings, one *appeared* if it stands in NEW and is not known from
 BASE (`commutant.compare.known`); it *went* if it stood in BASE, in a test that NEW judged too, and is not known from
-NEW. So what merely comes and goes is in neither list.
+NEW. So what merely comes and goes is in neither list. What has but another name in NEW has *moved*
+(`commutant.compare.moved`), and is in neither list, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 
 from commutant.campaign import Outcome
 from commutant.compare.known import Known
+from commutant.compare.moved import find_moved, mark_new
 from commutant.corpus import SetOfCalls
 from commutant.documents import Part
 from commutant.report import BADNESS, FindingGroup, FingerprintTable, JudgedTest, RunReport, group_findings, not_reached
@@ -63,7 +65,8 @@ class ChangedSet:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two runs compared. `appeared` holds groups of NEW, `went` of BASE, `stayed` of NEW, each in order of first sight.
+    """Two runs compared. `appeared` holds groups of NEW, `went` of BASE, `moved` and `stayed` of NEW, each in order of
+    first sight.
 
     `common` counts tests that both judged, `only_base` and `only_new` those that one did. `not_reached` tells of BASE
     and of NEW what none of their tests can have met.
@@ -76,6 +79,7 @@ class RunComparison:
     sets: Sequence[ChangedSet]
     appeared: Sequence[FindingGroup]
     went: Sequence[FindingGroup]
+    moved: Sequence[FindingGroup]
     stayed: Sequence[FindingGroup]
     not_reached: tuple[Sequence[str], Sequence[str]]
 
@@ -126,9 +130,10 @@ def compare_runs(base: RunReport, new: RunReport) -> RunComparison:
         _count(before, after, sets, tests, marks)
     refuse_without_common_test(base, new)
     seen_in_base, seen_in_new = Known(base.tests), Known(new.tests)
+    moves = find_moved(base.tests, new.tests)
     groups = group_findings(new.tests)
     for group in groups.values():
-        group.is_new = not seen_in_base.has(group)
+        mark_new(group, seen_in_base, moves)
     judged_twice = group_findings(before for before, _ in common)
     return RunComparison(
         common=len(common),
@@ -137,8 +142,9 @@ def compare_runs(base: RunReport, new: RunReport) -> RunComparison:
         tests=tests,
         sets=sorted(sets.values(), key=lambda one: (one.better - one.worse, one.calls)),
         appeared=[group for group in groups.values() if group.is_new],
-        went=[group for group in judged_twice.values() if not seen_in_new.has(group)],
-        stayed=[group for group in groups.values() if not group.is_new],
+        went=[group for mark, group in judged_twice.items() if not seen_in_new.has(group) and mark not in moves.left],
+        moved=[group for group in groups.values() if group.former],
+        stayed=[group for group in groups.values() if not group.is_new and not group.former],
         not_reached=(not_reached(base.summary), not_reached(new.summary)),
     )
 

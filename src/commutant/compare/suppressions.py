@@ -26,7 +26,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from commutant.mtrace import DIGEST_CHARACTERS, Fingerprint
+from commutant.mtrace import DIGEST_CHARACTERS, Fingerprint, former_digest
 from commutant.report import FindingGroup
 from commutant.support import UsageError, read_regular, safe_text
 
@@ -49,10 +49,10 @@ class Suppression:
     reason: str
     expires: datetime.date
 
-    def fits(self, fingerprint: Fingerprint) -> bool:
-        """Whether a finding is meant by this entry, whatever its date."""
+    def fits(self, fingerprint: Fingerprint, former: str = "") -> bool:
+        """Whether a finding is meant by this entry, whatever its date; `former` is the digest of an earlier build."""
         return (
-            (self.digest is None or self.digest == fingerprint.digest)
+            (self.digest is None or self.digest in (fingerprint.digest, former))
             and (self.calls is None or _fit_in_some_order(self.calls, fingerprint.calls))
             and (self.variable is None or _fits(self.variable, fingerprint.variable))
             and (self.function is None or any(_fits(self.function, name) for name in fingerprint.functions))
@@ -78,8 +78,11 @@ class Suppressions:
 
     def apply(self, groups: Iterable[FindingGroup]) -> None:
         """Marks the groups that an entry means, which is still valid, as accepted."""
+        by_digest = any(entry.digest for entry in self._valid)
         for group in groups:
-            entry = next((entry for entry in self._valid if entry.fits(group.fingerprint)), None)
+            mark = group.fingerprint
+            former = former_digest(mark.calls, group.example) if by_digest else ""
+            entry = next((entry for entry in self._valid if entry.fits(mark, former)), None)
             if entry is not None:
                 group.accepted = entry.reason
                 self._used.add(entry)

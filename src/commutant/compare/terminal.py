@@ -12,7 +12,7 @@ from rich.text import Text
 from commutant.compare.corpora import CorpusComparison
 from commutant.compare.runs import ChangedSet, RunComparison
 from commutant.compare.sides import Side
-from commutant.report import FindingGroup, by_variable
+from commutant.report import FindingGroup, by_variable, by_weight
 from commutant.support import plural, safe_text
 
 LISTED = 20
@@ -50,12 +50,16 @@ def print_run_comparison(comparison: RunComparison, base: Side, new: Side, conso
         Text(
             f"Findings: {len(comparison.appeared):,} appeared"
             + (f" ({accepted:,} of them accepted)" if accepted else "")
-            + f", {len(comparison.went):,} went, {len(comparison.stayed):,} stayed",
+            + f", {len(comparison.went):,} went, {len(comparison.moved):,} moved, {len(comparison.stayed):,} stayed",
             style="bold",
         ),
     )
     _print_variables("Appeared", [group for group in comparison.appeared if not group.accepted], console)
     _print_variables("Went", comparison.went, console)
+    for group in by_weight(comparison.moved)[:LISTED]:
+        assert group.former is not None
+        _line(console, Text(safe_text(f"moved: {group.former.place} is now {group.fingerprint.place}"), style="dim"))
+    _rest(len(comparison.moved), "finding", console)
 
 
 def print_corpus_comparison(comparison: CorpusComparison, base: Side, new: Side, console: Console) -> None:

@@ -16,6 +16,7 @@ from commutant.mtrace.fingerprint import (
     DIGEST_CHARACTERS,
     Fingerprint,
     fingerprint,
+    former_digest,
     stable_function,
     stable_variable,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "TraceReader",
     "TracedWindow",
     "fingerprint",
+    "former_digest",
     "kernel_layout",
     "kernel_names",
     "stable_function",

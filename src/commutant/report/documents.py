@@ -39,6 +39,7 @@ class GroupEntry(Finding, frozen=True, kw_only=True):
     Line, object, field, accesses, fields and touched are those of the first that came. `calls` are sorted; so are
     `functions`, the two that met there, without what a compiler adds to names. `accepted` is the reason of the
     suppression that accepts it. `new` says whether the run that was compared with never saw it; absent without one.
+    `former` says what a finding was there that only moved: another variable in the same functions, or the other way.
     """
 
     fingerprint: Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{DIGEST_CHARACTERS}}}$")]
@@ -50,6 +51,7 @@ class GroupEntry(Finding, frozen=True, kw_only=True):
     examples: Annotated[tuple[str, ...], Meta(description="Ids of some of them.")]
     accepted: str | None
     new: bool | UnsetType = UNSET
+    former: str | UnsetType = UNSET
 
 
 class RunCauseEntry(Part, frozen=True):
@@ -146,6 +148,7 @@ def _group(group: FindingGroup) -> GroupEntry:
         examples=tuple(group.examples),
         accepted=group.accepted or None,
         new=UNSET if group.is_new is None else group.is_new,
+        former=UNSET if group.former is None else group.former.place,
     )
 
 

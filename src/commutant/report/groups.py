@@ -14,7 +14,7 @@ from commutant.corpus import Order, Value
 from commutant.mtrace import Finding, Fingerprint, fingerprint
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
-from commutant.support import IdentityCache
+from commutant.support import IdentityCache, plural
 
 EXAMPLES = 5
 """Test ids that a group keeps."""
@@ -26,8 +26,9 @@ class FindingGroup:
 
     `examples` are ids of the first such tests. `failing_calls` counts those of the tests in which one of the calls can
     only fail (every acceptable result is an error): there is nothing that it would have to write. `is_new` says whether
-    a run that this one was compared with had never seen it, None without such a run; `accepted` is why a suppression
-    file says to live with it, empty if none does (see `commutant.compare`).
+    a run that this one was compared with had never seen it, None without such a run; `former` is what the finding was
+    there, if it only moved, and is then not new; `accepted` is why a suppression file says to live with it, empty if
+    none does (see `commutant.compare`).
     """
 
     fingerprint: Fingerprint
@@ -36,6 +37,7 @@ class FindingGroup:
     failing_calls: int = 0
     examples: list[str] = field(default_factory=list)
     is_new: bool | None = None
+    former: Fingerprint | None = None
     accepted: str = ""
 
     @property
@@ -47,6 +49,12 @@ class FindingGroup:
     def name(self) -> str:
         """The variable, as its first finding names it."""
         return self.example.name
+
+    @property
+    def place(self) -> str:
+        """Where it is, in a line: the variable, the two functions, the calls, and in how many tests."""
+        where = f"{', '.join(self.fingerprint.calls)}; {plural(self.tests, 'test')}"
+        return f"{self.name} in {' and '.join(dict.fromkeys(self.fingerprint.functions))} ({where})"
 
 
 def group_findings(tests: Iterable[JudgedTest]) -> dict[Fingerprint, FindingGroup]:

@@ -3,6 +3,7 @@
 """
 
 from commutant.runs import check
+from commutant.runs.again import again_folder, run_again
 from commutant.runs.check import Check
 from commutant.runs.content import judged_tests, report_of
 from commutant.runs.directory import (
@@ -35,6 +36,7 @@ __all__ = [
     "Generated",
     "Run",
     "RunInfo",
+    "again_folder",
     "check",
     "corpus_of_sharing",
     "hash_of_tests",
@@ -43,6 +45,7 @@ __all__ = [
     "load_run_info",
     "new_directory",
     "report_of",
+    "run_again",
     "safe_folder_name",
     "write_atomically",
     "write_document",
