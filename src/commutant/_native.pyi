@@ -82,11 +82,12 @@ class TestBook:
 
     def judge(
         self, windows: Sequence[tuple[int, int]], bytes: bytes
-    ) -> list[tuple[str | None, str | None, list[int]] | None]:
-        """Judges a batch's results: per window None if there is nothing to say, or three things.
+    ) -> list[tuple[str | None, str | None, str | None, list[int]] | None]:
+        """Judges a batch's results: per window None if there is nothing to say, or four things.
 
-        They are what was wrong, what the target does not offer (one of both, or none), and the calls whose
-        transactions were aborted. ValueError if the bytes are not the results of these windows.
+        They are what was wrong, what the target does not offer, how the set-up led elsewhere by a choice that is
+        allowed (one of these, or none), and the calls whose transactions were aborted. ValueError if the bytes are not
+        the results of these windows.
         """
 
 @final

@@ -180,6 +180,52 @@ def test_a_window_that_the_target_cannot_run_skips_the_test():
     assert (judge.verdict.outcome, judge.verdict.detail) == (Outcome.SKIPPED, "no such call here")
 
 
+def unreached(judge, order_index):
+    return WindowRecord(Job(judge.test, order_index), unreached="set-up 2, lease(): another job")
+
+
+def test_a_set_up_that_leads_elsewhere_is_asked_again_and_then_skipped():
+    judge = Judge(make_test())
+    for _ in range(3):
+        for order_index in (0, 1):
+            assert judge.verdict is None
+            judge.add(unreached(judge, order_index))
+    verdict = judge.verdict
+    assert (verdict.outcome, verdict.windows, verdict.is_unreached) == (Outcome.SKIPPED, 6, True)
+    assert verdict.detail == "set-up not reached: set-up 2, lease(): another job"
+    assert not skipped(make_test(), "no such call").is_unreached
+
+
+@pytest.mark.parametrize(
+    ("shown", "outcome"),
+    [(["", ""], Outcome.CONFLICT_FREE), (["a", ""], Outcome.CONFLICT_FREE), ([None, ""], Outcome.SKIPPED)],
+)
+def test_of_windows_that_got_there_the_verdict_is_made(shown, outcome):
+    """Both orders lead elsewhere at first; then each is as shown in its other windows."""
+    judge = Judge(make_test())
+    for order_index in (0, 1):
+        judge.add(unreached(judge, order_index))
+    for number, order_index in enumerate(judge.due):
+        text = shown[order_index] if number < 2 else (None if shown[order_index] is None else "")
+        judge.add(unreached(judge, order_index) if text is None else record(judge.test, order_index, text))
+    assert judge.verdict.outcome is outcome
+
+
+def test_what_stands_in_one_order_counts_though_the_other_is_not_reached():
+    judge = Judge(make_test())
+    for _ in range(3):
+        judge.add(record(judge.test, 0, "a"))
+        judge.add(unreached(judge, 1))
+    assert judge.verdict.outcome is Outcome.CONFLICTING
+
+
+def test_wrong_results_count_whatever_was_not_reached():
+    judge = Judge(make_test())
+    judge.add(unreached(judge, 0))
+    judge.add(WindowRecord(Job(judge.test, 1), wrong="link returned 1"))
+    assert judge.verdict.outcome is Outcome.WRONG_RESULT
+
+
 def test_no_record_is_taken_once_the_verdict_is_there():
     judge = Judge(make_test())
     for order_index in judge.due:

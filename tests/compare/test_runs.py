@@ -18,7 +18,8 @@ from commutant.support.errors import UsageError
 from tests.campaign.fakes import make_finding, make_test
 from tests.report.invented import invented_run, summary_of
 
-FINDINGS = {name: make_finding(name) for name in "abc"}
+FINDINGS = {name: make_finding(name, (f"get_{name}", f"put_{name}")) for name in "abc"}
+"""Each in functions of its own: none has moved from another."""
 
 
 def run_of(*tests, **summary):

@@ -138,8 +138,8 @@ ENDINGS = {
 }
 RESULTS = {
     "no_kind": ("commutant_put(r, 77, 0, 0);", "a value of kind 77"),
-    "number": ("commutant_member(r, 12345);", "12345 is a member that the test does not name"),
-    "text": ('commutant_text(r, "nobody");', '"nobody" is a member that the test does not name'),
+    "number": ("commutant_member(r, 12345);", "12345, which no call was given"),
+    "text": ('commutant_text(r, "nobody");', "nobody, which no call was given"),
     "endless": ('commutant_put(r, COMMUTANT_HANDLE, 1, "x")->length = 1u << 30;', "a text of at most 4096 bytes"),
     "many": ("for (int i = 0; i < 1000; i++) commutant_number(r, i);", "at most 256 values, got 1000"),
     "few": ("commutant_sequence(r)->length = 9;", "fewer values than its length"),

@@ -43,8 +43,8 @@ class Summary(Counts, frozen=True, kw_only=True, tag_field="schema_version", tag
 
     `seconds` is the time from the first window to the last verdict, `start_seconds` the target's start (boot and
     self-test), which `seconds` leaves out. `ignored` counts per ignoring rule the lines dropped in all windows,
-    `collisions` the conflicting tests that are conflict-free under another hash seed of the target; runs of earlier
-    versions lack them.
+    `collisions` the conflicting tests that are conflict-free under another hash seed of the target, `unreached` the
+    skipped tests whose set-up the target led elsewhere, as the model allows; runs of earlier versions lack them.
     """
 
     interface: str
@@ -56,6 +56,7 @@ class Summary(Counts, frozen=True, kw_only=True, tag_field="schema_version", tag
     sets: tuple[SetSummary, ...]
     ignored: dict[str, Count]
     collisions: Count = 0
+    unreached: Count = 0
 
     def __post_init__(self) -> None:
         """Refuses sets that do not add up, and more collisions than conflicts."""
@@ -64,6 +65,8 @@ class Summary(Counts, frozen=True, kw_only=True, tag_field="schema_version", tag
             raise ValueError("the sets do not add up to tests")
         if self.collisions > self.conflicting:
             raise ValueError(f"{self.collisions} collisions among {self.conflicting} conflicting tests")
+        if self.unreached > self.skipped:
+            raise ValueError(f"{self.unreached} tests not reached among {self.skipped} skipped ones")
 
 
 def _outcomes(counter: Mapping[Outcome, int]) -> dict[str, int]:
@@ -82,6 +85,7 @@ class Tally:
         self.windows = 0
         self.tests = 0
         self.collisions = 0
+        self.unreached = 0
         self._outcomes: dict[tuple[str, ...], Counter[Outcome]] = {_calls(test): Counter() for test in tests}
         self._ignored: Counter[str] = Counter()
 
@@ -90,6 +94,7 @@ class Tally:
         self.tests += 1
         self.windows += verdict.windows
         self.collisions += verdict.collision
+        self.unreached += verdict.is_unreached
         self._outcomes[_calls(test)][verdict.outcome] += 1
         if verdict.ignored:
             self._ignored.update(verdict.ignored)
@@ -111,4 +116,5 @@ class Tally:
             sets=tuple(SetSummary(**_outcomes(n), calls=calls) for calls, n in self._outcomes.items() if n),
             ignored=dict(sorted(self._ignored.items())),
             collisions=self.collisions,
+            unreached=self.unreached,
         )

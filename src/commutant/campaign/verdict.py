@@ -12,7 +12,9 @@ A kernel's memory traffic is not the same in every run, so one window that share
 A window whose outcome was not acceptable makes the test `wrong_result`, whatever else was seen; one in which the
 implementation died makes it `crashed`; both end the test with the round in which they happened. A test with a call that
 the target does not know is `skipped` and has no window; so is one in which the target does not offer what the test
-needs, which its windows show. Nothing in here runs anything or knows of time.
+needs, which its windows show. A window whose set-up led elsewhere, by a choice that the model leaves open, says nothing
+of the test: it is run again, as often as any window is, and if none of some order got there, the test is `skipped` as
+not reached. Nothing in here runs anything or knows of time.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from commutant.corpus import TestCase
 
 DEFAULT_REPEATS = 3
+
+NOT_REACHED = "set-up not reached"
+"""How the detail of a test begins whose set-up an implementation leads elsewhere, as the model allows."""
 
 
 class Outcome(StrEnum):
@@ -64,6 +69,11 @@ class Verdict:
     collision: bool = False
     pictures: tuple[tuple[Picture, ...], ...] = ()
 
+    @property
+    def is_unreached(self) -> bool:
+        """Whether the implementation led the test's set-up elsewhere, as the model allows."""
+        return self.outcome is Outcome.SKIPPED and self.detail.startswith(NOT_REACHED)
+
 
 def skipped(test: TestCase, reason: str) -> Verdict:
     """The verdict on a test that the target cannot run."""
@@ -83,8 +93,10 @@ class Judge:
         "_first_seen",
         "_ignored",
         "_pictures",
+        "_reached",
         "_repeats",
         "_seen",
+        "_unreached",
         "_unsupported",
         "_verdict",
         "_windows",
@@ -110,6 +122,8 @@ class Judge:
         self._wrong = ""
         self._crashed = ""
         self._unsupported = ""
+        self._unreached = ""
+        self._reached: set[int] = set()
         self._verdict: Verdict | None = None
 
     @property
@@ -139,26 +153,33 @@ class Judge:
             self._ignored.update(record.ignored)
         if record.unsupported is not None:
             self._unsupported = record.unsupported
+        elif record.unreached is not None:
+            self._unreached = record.unreached
         elif record.crashed is not None:
             self._crashed = self._crashed or record.crashed or "the implementation died"
         elif record.wrong is not None:
             self._wrong = self._wrong or record.wrong or "an outcome that is not acceptable"
-        elif record.findings:
-            self._with_findings += 1
-            if self._seen is None or self._first_seen is None:
-                self._seen, self._first_seen = Counter(), {}
-            # Of lines that nothing else tells apart, one that lies under no lock is the cause of more: it comes last.
-            outer_last = sorted(record.findings, key=lambda finding: not finding.under)
-            here = {finding.identity: finding for finding in outer_last}
-            for identity, finding in here.items():
-                self._seen[order_index, identity] += 1
-                self._first_seen.setdefault(identity, finding)
-            if record.pictures:
-                for finding, picture in zip(record.findings, record.pictures, strict=True):
-                    if self._seen[order_index, finding.identity] == 1:
-                        self._pictures.setdefault(finding.identity, {})[id(picture)] = picture
+        else:
+            self._reached.add(order_index)
+            if record.findings:
+                self._take_findings(order_index, record)
         if self._windows == self._due_until:
             self._end_round()
+
+    def _take_findings(self, order_index: int, record: WindowRecord) -> None:
+        self._with_findings += 1
+        if self._seen is None or self._first_seen is None:
+            self._seen, self._first_seen = Counter(), {}
+        # Of lines that nothing else tells apart, one that lies under no lock is the cause of more: it comes last.
+        outer_last = sorted(record.findings, key=lambda finding: not finding.under)
+        here = {finding.identity: finding for finding in outer_last}
+        for identity, finding in here.items():
+            self._seen[order_index, identity] += 1
+            self._first_seen.setdefault(identity, finding)
+        if record.pictures:
+            for finding, picture in zip(record.findings, record.pictures, strict=True):
+                if self._seen[order_index, finding.identity] == 1:
+                    self._pictures.setdefault(finding.identity, {})[id(picture)] = picture
 
     def _end_round(self) -> None:
         orders = len(self.test.orders)
@@ -168,7 +189,7 @@ class Judge:
             self._decide(Outcome.CRASHED, detail=self._crashed)
         elif self._unsupported:
             self._decide(Outcome.SKIPPED, detail=self._unsupported)
-        elif self._with_findings and self._windows < orders * self._repeats:
+        elif (self._with_findings or self._unreached) and self._windows < orders * self._repeats:
             self._due_until = orders * self._repeats
         else:
             majority = self._repeats // 2 + 1
@@ -176,6 +197,8 @@ class Judge:
             standing = {identity for (_, identity), count in seen.items() if count >= majority}
             if standing:
                 self._decide(Outcome.CONFLICTING, standing)
+            elif len(self._reached) < orders:
+                self._decide(Outcome.SKIPPED, detail=f"{NOT_REACHED}: {self._unreached}")
             elif self._with_findings <= 1:
                 self._decide(Outcome.CONFLICT_FREE)
             else:

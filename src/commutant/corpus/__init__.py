@@ -30,7 +30,7 @@ from commutant.corpus.testcase import (
     id_of,
 )
 from commutant.corpus.untested import Untested, UntestedClasses
-from commutant.corpus.values import Value
+from commutant.corpus.values import MAX_OUTCOMES, Value
 from commutant.corpus.words import (
     arguments_text,
     call_text,
@@ -49,6 +49,7 @@ from commutant.corpus.words import (
 __all__ = [
     "CORPUS_LINES",
     "LEVELS",
+    "MAX_OUTCOMES",
     "Corpus",
     "ExpectedOutcome",
     "Level",

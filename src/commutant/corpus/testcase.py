@@ -71,9 +71,13 @@ class Step(Part, frozen=True):
 
 
 class SetupStep(Step, frozen=True):
-    """One call of a set-up, and what it must return."""
+    """One call of a set-up, and what it must return.
+
+    `also` are other results that the specification allows, with which the set-up leads to another state.
+    """
 
     result: Value
+    also: Annotated[tuple[Value, ...], Meta(max_length=MAX_OUTCOMES)] | UnsetType = UNSET
 
 
 class PlacedCall(Part, frozen=True):
@@ -188,9 +192,16 @@ def _level(value: Any) -> Level:
 
 def check_setup_step(raw: Any) -> SetupStep:
     """A step of a set-up; raises Malformed."""
+    if "also" not in raw:
+        check_object(raw, _SETUP_KEYS - {"also"})
+        check_value(raw["result"])
+        return SetupStep(*_step(raw), raw["result"])
     check_object(raw, _SETUP_KEYS)
     check_value(raw["result"])
-    return SetupStep(*_step(raw), raw["result"])
+    also = check_list(raw["also"], 0, MAX_OUTCOMES, "also")
+    for value in also:
+        check_value(value)
+    return SetupStep(*_step(raw), raw["result"], tuple(also))
 
 
 def check_observe_step(raw: Any) -> Step:

@@ -34,6 +34,7 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
         f"### {subject}: {total.not_conflict_free:,} of {plural(total.judged, 'test')} not conflict-free "
         f"({percent(total.fraction)})"
     )
+    unreached = run.summary.get("unreached", 0)
     notes = [
         f"{count:,} {words}"
         for count, words in (
@@ -42,6 +43,7 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
             (total.wrong_result, "with a **wrong result**"),
             (total.crashed, "**crashed**"),
             (total.skipped, "skipped"),
+            (unreached if isinstance(unreached, int) else 0, "of these with a set-up that led elsewhere"),
         )
         if count
     ]

@@ -117,14 +117,17 @@ def _title(summary: Mapping[str, object], sets: Sequence[SetCounts], beside: int
         f"{total.not_conflict_free:,} of {plural(total.judged, 'test')} not conflict-free ({percent(total.fraction)})",
         style="not bold",
     )
-    collisions = summary.get("collisions", 0)
+    collisions, unreached = (
+        count if isinstance(count := summary.get(name, 0), int) else 0 for name in ("collisions", "unreached")
+    )
     for count, words in (
-        (collisions if isinstance(collisions, int) else 0, "of them not repeated under other seeds"),
+        (collisions, "of them not repeated under other seeds"),
         (beside, "of them by neighbouring lines alone"),
         (total.unstable, "of them unstable"),
         (total.wrong_result, "with a wrong result"),
         (total.crashed, "crashed"),
         (total.skipped, "skipped"),
+        (unreached, "of them with a set-up that the target led elsewhere, as the model allows"),
     ):
         if count:
             text.append(f"; {count:,} {words}", style="not bold")

@@ -36,9 +36,10 @@ class WindowRecord:
     (no pictures where the target draws none); `ignored` counts, per rule, the
     conflicting lines that were dropped. `wrong` is None if the outcome was acceptable, else a text that says which call
     or observation returned what, and what was acceptable. `crashed` tells that the implementation died in this window:
-    then the other fields are empty and the session has restarted itself. `unsupported` says what the target does not
-    offer, so that the window was not run. `aborted` are the calls whose transactions were aborted; they were made
-    again, so that the outcome can be right.
+    then the other fields are empty and the session has restarted itself. `unsupported` says what the target does
+    not offer, so that the window was not run; `unreached` how its set-up led to another state than the test's, by a
+    choice that the model leaves to the implementation, so that it says nothing of the test. `aborted` are the calls
+    whose transactions were aborted; they were made again, so that the outcome can be right.
     """
 
     job: Job
@@ -48,6 +49,7 @@ class WindowRecord:
     crashed: str | None = None
     pictures: tuple[Picture, ...] = ()
     unsupported: str | None = None
+    unreached: str | None = None
     aborted: tuple[int, ...] = ()
 
 

@@ -67,7 +67,7 @@ class CaseRegistry:
         return number
 
 
-_NOTHING: tuple[None, None, tuple[int, ...]] = (None, None, ())
+_NOTHING: tuple[None, None, None, tuple[int, ...]] = (None, None, None, ())
 
 
 class WindowBatch:
@@ -104,9 +104,10 @@ class WindowBatch:
                 wrong,
                 pictures=window.pictures,
                 unsupported=unsupported,
+                unreached=unreached,
                 aborted=tuple(aborted),
             )
-            for job, window, (wrong, unsupported, aborted) in zip(
+            for job, window, (wrong, unsupported, unreached, aborted) in zip(
                 self._jobs, traced, (one or _NOTHING for one in judged), strict=True
             )
         ]

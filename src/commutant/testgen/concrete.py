@@ -11,10 +11,10 @@ import contextlib
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
-from commutant.corpus import Value, encode
+from commutant.corpus import MAX_OUTCOMES, Value, encode
 from commutant.guard import ChoiceRefused, ModelFault, placed
 from commutant.lang import (
     ESCAPES,
@@ -35,6 +35,9 @@ from commutant.testgen.frozen import Frozen, NotFrozen, complete, freeze, freeze
 
 T = TypeVar("T")
 
+MAX_WAYS = 512
+"""In so many ways the choices of a set-up are gone through."""
+
 TICK_OF_CALLS = 1_000_000
 """The time at which all calls under test run; set-up steps run before, at 1, 2, ..."""
 
@@ -52,6 +55,7 @@ class ReplayedOracle:
         self._state: Interface | None = None
         self._picked: dict[str, int] = {}
         self._limits: dict[str, int] = {}
+        self.had_choices = False
 
     def begin(self, label: str, tick: int, state: Interface | None = None) -> None:
         """The answers from here on belong to the call with this label, which runs at this tick of the clock, from this
@@ -65,6 +69,7 @@ class ReplayedOracle:
         if not values:
             raise ChoiceRefused
         self._limits[name] = len(values)
+        self.had_choices |= len(values) > 1
         return values[self._picked.setdefault(name, 0)]
 
     def unused(self, type_: SortType) -> OpaqueValue:
@@ -163,6 +168,19 @@ class Start:
     invocations: tuple[Invocation, ...]
     results: tuple[Value, ...]
     numbered: Numbered
+    also: tuple[tuple[Value, ...], ...] = ()
+    """Of each step of the set-up what else it may return, with which it leads elsewhere; empty where none is open."""
+    others: tuple[Interface, ...] = ()
+    """States that the set-up may lead to by choices that none of its results tells."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """A state that steps of a set-up may lead to, what they returned, and the opaque values that these results tell."""
+
+    state: Interface
+    returned: tuple[Any, ...]
+    numbered: tuple[OpaqueValue, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +269,36 @@ class ConcreteModel:
                 returned.append(_own(result))
                 results.append(canonical.json(result))
         reached = self._state(state, _frozen(state))
-        return Start(state, reached, tuple(made), tuple(results), self._numbering(canonical.numbered))
+        also, others = self._elsewhere(invocations, results) if oracle.had_choices else ((), ())
+        return Start(state, reached, tuple(made), tuple(results), self._numbering(canonical.numbered), also, others)
+
+    def _elsewhere(
+        self, invocations: Sequence[Invocation], expected: Sequence[Value]
+    ) -> tuple[tuple[tuple[Value, ...], ...], tuple[Interface, ...]]:
+        """What else each step may return, where those before it returned what is expected; and where the set-up may
+        lead if all of them do."""
+        ways = [_Way(self.interface(), (), ())]
+        also: list[tuple[Value, ...]] = []
+        for number, (given, result) in enumerate(zip(invocations, expected, strict=True)):
+            others: dict[str, Value] = {}
+            going: dict[object, _Way] = {}
+            for way in ways:
+                for value, led in _by_every_choice(partial(self._step_of, way, number, given)):
+                    if encode(value) == encode(result):
+                        going.setdefault(_frozen((led.state, led.returned)) or id(led), led)
+                    else:
+                        others[encode(value)] = value
+            ways = list(going.values())[:MAX_WAYS]
+            also.append(tuple(others.values())[:MAX_OUTCOMES])
+        return tuple(also), tuple([way.state for way in ways])
+
+    def _step_of(self, way: _Way, number: int, given: Invocation, oracle: ReplayedOracle) -> tuple[Value, _Way]:
+        state, canonical = copy.deepcopy(way.state), Canonical(way.numbered)
+        oracle.begin(f"setup.{number}", 1 + number, state)
+        invocation = _with_results(given, way.returned)
+        result = _own(self.perform(state, invocation.call, invocation.arguments))
+        value = canonical.json(result)
+        return value, _Way(state, (*way.returned, result), tuple(canonical.numbered))
 
     def outcomes(
         self, start: Start, calls: Sequence[CallUnderTest], order: Sequence[int], observe: Observed

@@ -96,9 +96,10 @@ class StepText:
 
     text: str
 
-    def with_result(self, result: Value) -> str:
-        """The same with what the call returned."""
-        return f'{self.text[:-1]},"result":{"null" if result is None else encode(result)}}}'
+    def with_result(self, result: Value, also: Sequence[Value]) -> str:
+        """The same with what the call returned, and what else it may return."""
+        others = f',"also":{encode(also)}' if also else ""
+        return f'{self.text[:-1]},"result":{"null" if result is None else encode(result)}{others}}}'
 
 
 Found = tuple[Built, Mapping[OpaqueValue, OpaqueValue]]
@@ -182,6 +183,13 @@ class Setups:
             reached = state_text(built.start.state) or "the empty state"
             where = at_method(interface, "setup")
             raise Untestable(f"{where}: its calls lead to another state", f"{state_text(wanted)}; reached: {reached}")
+        with faults_of(interface, "equivalent"):
+            start = built.start
+            if any(agree(start.state, one, with_handles=self.takes_handles) is None for one in start.others):
+                raise Untestable(
+                    "the calls that build the state may lead to another one, by a choice that no result tells",
+                    state_text(wanted),
+                )
         return built, {**names, **(values_gone(gone, names, built.start.numbered.values) or {})}
 
     def _check_well_formed(self, wanted: Interface) -> None:
@@ -207,7 +215,8 @@ class Setups:
             with faults_of(self.model.interface, "setup"):
                 start = self.model.replay(invocations)
             steps = [self.step(invocation, start.numbered.values) for invocation in start.invocations]
-            texts = [step.with_result(result) for step, result in zip(steps, start.results, strict=True)]
+            also = start.also or ((),) * len(steps)
+            texts = [step.with_result(*known) for step, *known in zip(steps, start.results, also, strict=True)]
             known = self._reached[key] = Built(self, start, f"[{','.join(texts)}]", is_found=is_found)
         return known
 

@@ -79,9 +79,9 @@ impl TestBook {
         Ok(PyBytes::new(python, &bytes))
     }
 
-    /// Judges a batch's results: per window None if there is nothing to say, or what was wrong, what the target does not offer
-    /// (one of both, or none), and the calls whose transactions were aborted. ValueError if the bytes are not the results
-    /// of these windows.
+    /// Judges a batch's results: per window None if there is nothing to say, or what was wrong, what the target does not
+    /// offer, how its set-up led elsewhere by a choice that is allowed (one of these, or none), and the calls whose
+    /// transactions were aborted. ValueError if the bytes are not the results of these windows.
     fn judge(&self, python: Python<'_>, windows: Vec<(usize, usize)>, bytes: &[u8]) -> PyResult<Vec<Option<Judged>>> {
         python.detach(|| {
             let results = results::decode(bytes).map_err(value_error)?;
@@ -98,17 +98,21 @@ impl TestBook {
     }
 }
 
-/// What was wrong, what the target does not offer, and the calls whose transactions were aborted.
-type Judged = (Option<String>, Option<String>, Vec<usize>);
+/// What was wrong, what the target does not offer, how the set-up led elsewhere, and the calls whose transactions were
+/// aborted.
+type Judged = (Option<String>, Option<String>, Option<String>, Vec<usize>);
 
 fn judged(case: &Case, order: usize, result: &WindowResult<'_>) -> Option<Judged> {
     if let WindowResult::Unsupported(why) = result {
-        return Some((None, Some(why.clone()), vec![]));
+        return Some((None, Some(why.clone()), None, vec![]));
+    }
+    if let Some(why) = judge::unreached(case, result) {
+        return Some((None, None, Some(why), vec![]));
     }
     let aborted = if let WindowResult::Ran { aborted, .. } = result { *aborted } else { 0 };
     let wrong = judge::wrong(case, order, result);
     let is_silent = wrong.is_none() && aborted == 0;
-    (!is_silent).then(|| (wrong, None, (0..8).filter(|index| aborted >> index & 1 == 1).collect()))
+    (!is_silent).then(|| (wrong, None, None, (0..8).filter(|index| aborted >> index & 1 == 1).collect()))
 }
 
 /// Sequences of calls for one batch, each a test case without calls under test, whose steps have expected results.

@@ -124,7 +124,7 @@ fn swap(process: u8, core: u8, new: Value<'static>) -> PlacedCall {
 }
 
 fn step(process: u8, shape: usize, arguments: Vec<Value<'static>>, expected: Value<'static>) -> Step {
-    Step { shape, process, core: None, arguments, expected }
+    Step { shape, process, core: None, arguments, expected, also: Vec::new() }
 }
 
 /// A batch of one test with the calls `swap(new)` and `ticket()`, run in the given orders.

@@ -48,6 +48,9 @@ pub struct Step {
     /// What a set-up step must return, so that opaque values in later arguments can be bound to it; `Null` for the
     /// steps of an observation.
     pub expected: Value<'static>,
+    /// What the specification allows a set-up step to return besides, with which the set-up leads to another state. The
+    /// host's alone: a runner does not get it.
+    pub also: Vec<Value<'static>>,
 }
 
 /// One of the calls under test.

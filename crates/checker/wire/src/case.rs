@@ -247,7 +247,9 @@ fn step(batch: &mut Batch, json: &Json) -> Result<Step, WireError> {
     let (shape, arguments) = shape_and_arguments(batch, step)?;
     let expected = Value::from_json(step.get("result").unwrap_or(&Json::Null))?;
     let core = if step.contains_key("core") { Some(small(step, "core")?) } else { None };
-    Ok(Step { shape, process: small(step, "process")?, core, arguments, expected })
+    let also = if step.contains_key("also") { list(step, "also")? } else { &[] };
+    let also = also.iter().map(Value::from_json).collect::<Result<_, _>>()?;
+    Ok(Step { shape, process: small(step, "process")?, core, arguments, expected, also })
 }
 
 fn orders(list: &[Json]) -> Result<Arc<Vec<Order>>, WireError> {

@@ -8,6 +8,9 @@
 //! asked of equal ones (clocks are coarse, and calls run at different ticks). Of a structure's fields those are compared
 //! that the test expects: an implementation may tell more. Everything else is compared exactly. Where several outcomes are
 //! acceptable, one must fit as a whole.
+//!
+//! Where a specification leaves a choice to the implementation, the set-up may lead elsewhere than to the test's state: that
+//! is no fault ([`unreached`]), and nothing else of the window can be judged.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -26,7 +29,7 @@ enum Together {
 }
 
 /// Pairs of values met so far: expected against actual.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Pairing<'a> {
     forth: HashMap<(&'a str, u64), u64>,
     back: HashMap<(&'a str, u64), u64>,
@@ -124,6 +127,28 @@ pub fn wrong(case: &Case, order_index: usize, result: &WindowResult<'_>) -> Opti
     }
     let order: Vec<String> = order.order.iter().map(u8::to_string).collect();
     best.map(|(_, why)| format!("order {}: {why}", order.join(",")))
+}
+
+/// Which step of the set-up returned something else than the test expects that the specification allows as well, so that
+/// the set-up does not lead to the test's state; `None` if there is none, or if what it returned is not allowed.
+#[must_use]
+pub fn unreached(case: &Case, result: &WindowResult<'_>) -> Option<String> {
+    let WindowResult::Ran { setup, .. } = result else { return None };
+    let mut pairing = Pairing::default();
+    for (index, (step, actual)) in case.setup().iter().zip(setup).enumerate() {
+        let before = pairing.clone();
+        if pairing.mismatch(&step.expected, actual).is_none() {
+            continue;
+        }
+        let is_allowed = step.also.iter().any(|other| before.clone().mismatch(other, actual).is_none());
+        return is_allowed.then(|| {
+            format!(
+                "set-up {index}, {}: returned {actual}, which is allowed and leads elsewhere",
+                case.setup_text(index)
+            )
+        });
+    }
+    None
 }
 
 /// Whether every step of a sequence (see [`crate::case`]) returned what it was expected to.

@@ -44,7 +44,7 @@ prop_compose! {
         expected in any_value(),
     ) -> Step {
         let arguments = arguments.into_iter().take(shapes[shape].parameters.len()).collect();
-        Step { shape, process, core, arguments, expected }
+        Step { shape, process, core, arguments, expected, also: Vec::new() }
     }
 }
 
@@ -182,6 +182,7 @@ fn batch_of(plan: &Plan<'_>) -> Batch {
         core: call.core,
         arguments: arguments(call),
         expected: owned(&call.expected),
+        also: Vec::new(),
     };
     let placed = |call: &Call<'_>| {
         let core = call.core.unwrap();

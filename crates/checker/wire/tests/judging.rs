@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use wire::batch::Batch;
 use wire::case::Case;
-use wire::judge::{as_expected, wrong};
+use wire::judge::{as_expected, unreached, wrong};
 use wire::results::WindowResult;
 use wire::value::Value;
 
@@ -29,6 +29,37 @@ fn inode(id: u64) -> Value<'static> {
 
 fn status(id: u64, nlink: i64) -> Value<'static> {
     Value::Struct(vec![("ino".into(), inode(id)), ("nlink".into(), Value::Int(nlink))])
+}
+
+/// A job queue: two are submitted, and one is leased; any may be.
+const LEASED: &str = r#"{
+    "calls": [{"call": "ack", "args": {"job": {"sort": "Job", "id": 0}}, "process": 0, "thread": 0, "core": 0}],
+    "setup": [{"call": "submit", "args": {"payload": "p"}, "process": 0, "result": {"sort": "Job", "id": 0}},
+              {"call": "submit", "args": {"payload": "p"}, "process": 0, "result": {"sort": "Job", "id": 1}},
+              {"call": "lease", "args": {}, "process": 0, "result": {"sort": "Job", "id": 0},
+               "also": [{"sort": "Job", "id": 1}, {"errno": "EAGAIN"}]}],
+    "observe": [],
+    "orders": [{"order": [0], "outcomes": [{"results": [0], "observation": []}]}]
+}"#;
+
+#[test]
+fn a_set_up_that_another_choice_leads_elsewhere_is_not_reached() {
+    let job = |id| Value::Opaque { sort: "Job".into(), id };
+    let told = |jobs: [u64; 2], leased: Value<'static>| {
+        let case = Case::parse(LEASED).unwrap();
+        let setup = vec![job(jobs[0]), job(jobs[1]), leased];
+        let result = WindowResult::Ran { setup, calls: vec![Value::Int(0)], observation: vec![], aborted: 0 };
+        (unreached(&case, &result), wrong(&case, 0, &result).is_some())
+    };
+    assert_eq!(told([7, 9], job(7)), (None, false), "as the test has it");
+    let (why, _) = told([7, 9], job(9));
+    assert_eq!(why.unwrap(), "set-up 2, lease(): returned Job 9, which is allowed and leads elsewhere");
+    assert!(told([7, 9], Value::Errno(11)).0.is_some());
+    assert_eq!(told([7, 9], job(8)), (None, true), "a job that nobody submitted");
+    assert_eq!(told([7, 9], Value::Errno(2)), (None, true), "an error that is not allowed");
+    assert_eq!(told([7, 7], job(7)), (None, true), "a step before has no choice");
+    let refused = WindowResult::Refused("no such call".into());
+    assert_eq!(unreached(&Case::parse(LEASED).unwrap(), &refused), None);
 }
 
 fn judge(order: usize, calls: [Value<'_>; 2], observation: Value<'_>) -> Option<String> {

@@ -111,8 +111,8 @@ pub struct FindingStore {
     numbers: HashMap<Finding, u32>,
     findings: Vec<(Finding, LineExample)>,
     pictures: PictureStore,
-    /// What functions do to locks, by the function's number.
-    steps: HashMap<u32, Option<Step>>,
+    /// What instructions do to locks.
+    steps: HashMap<u64, Option<Step>>,
 }
 
 impl FindingStore {
@@ -154,10 +154,7 @@ impl FindingStore {
             self.names.update();
         }
         let Self { names, steps, .. } = self;
-        let step = |instruction| {
-            let function = names.function(instruction);
-            *steps.entry(function).or_insert_with(|| sections::step_of(names.function_name(function)))
-        };
+        let step = |instruction| *steps.entry(instruction).or_insert_with(|| names.step(instruction));
         let sections = sections::sections(window, step);
         let mut found: Vec<([usize; 2], Conflict)> = Vec::new();
         let mut alone = Vec::new();
@@ -181,8 +178,14 @@ impl FindingStore {
         let locks = locks(&sections, &window.lines, names);
         let numbered = found.iter().map(|(places, conflict)| {
             let under = sections::held_by_both(&sections, &window.lines, *places, conflict);
-            let lock = under.and_then(|section| locks.get(&section.lock())).copied();
-            let itself = || sections::is_lock(&sections, &window.lines, *places, conflict);
+            // Members of a lock that are called as it is are the lock, not what lies under it.
+            let is_member = |section: &Section, name: LockName| {
+                *places == [section.line; 2] && [conflict.place, conflict.other_place] == [name.place; 2]
+            };
+            let lock = under
+                .and_then(|section| locks.get(&section.lock()).copied().filter(|(name, _)| !is_member(section, *name)));
+            let own = under.filter(|_| lock.is_none());
+            let itself = || own.or_else(|| sections::is_lock(&sections, &window.lines, *places, conflict));
             let number = lock.or_else(|| itself().and_then(|section| locks.get(&section.lock())).copied());
             let under = (lock.map(|(name, _)| name), number.map_or(0, |(_, number)| number));
             self.number(places.map(|place| &window.lines[place]), conflict, under, decoder)

@@ -106,6 +106,12 @@ impl LoadedNames {
         self.loaded.function(address)
     }
 
+    /// The functions that an instruction is in, those that were inlined first, as they are declared.
+    #[must_use]
+    pub fn functions(&self, address: u64) -> Vec<String> {
+        self.loaded.functions(address)
+    }
+
     /// The frames that an instruction or a call stands for.
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<String> {

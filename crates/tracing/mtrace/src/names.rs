@@ -12,6 +12,7 @@ use kernel_naming::{CaptureKind, Holder, Namer, ObjectCapture, ObjectName, Side}
 use crate::conflict::{Places, Sharing};
 use crate::loaded::{LoadedFieldsKey, LoadedNames, PlaceName};
 use crate::record::{Access, SharedLine};
+use crate::sections::{self, Step};
 
 /// Bytes of a line: the first one, and how many.
 pub type ByteRange = (u8, u8);
@@ -276,6 +277,15 @@ impl Names {
                 Some(if field.is_empty() { object } else { format!("{object}.{field}") })
             }
         }
+    }
+
+    /// What an instruction does to a lock, by the function that it is in; of a program by any that was inlined there, too.
+    pub fn step(&mut self, instruction: u64) -> Option<Step> {
+        let function = self.function(instruction);
+        sections::step_of(self.function_name(function)).or_else(|| {
+            let NameSource::Loaded(loaded) = &mut self.source else { return None };
+            owned(loaded).functions(instruction).iter().find_map(|name| sections::step_of_method(name))
+        })
     }
 
     fn place_number(&mut self, object: String, field: String) -> u32 {

@@ -33,8 +33,9 @@ pub enum Family {
 }
 
 /// What a function of Linux (`include/linux/{spinlock,rwlock,mutex,rwsem}.h`) or of pthread's does to a lock, by its name.
+/// Of the C library's internal names for one function (`__GI___pthread_mutex_lock`) all mean it.
 pub fn step_of(function: &str) -> Option<Step> {
-    const NAMES: [(&str, Step); 21] = [
+    const NAMES: [(&str, Step); 24] = [
         ("_raw_spin_unlock", Step::Release(Family::Spin)),
         ("_raw_spin_lock", Step::Take(Family::Spin)),
         ("_raw_spin_trylock", Step::Take(Family::Spin)),
@@ -51,14 +52,111 @@ pub fn step_of(function: &str) -> Option<Step> {
         ("down_write", Step::Take(Family::Semaphore)),
         ("pthread_mutex_unlock", Step::Release(Family::Mutex)),
         ("pthread_mutex_lock", Step::Take(Family::Mutex)),
+        ("pthread_mutex_trylock", Step::Take(Family::Mutex)),
         ("pthread_spin_unlock", Step::Release(Family::Spin)),
         ("pthread_spin_lock", Step::Take(Family::Spin)),
         ("pthread_rwlock_unlock", Step::Release(Family::ReadWrite)),
         ("pthread_rwlock_rdlock", Step::TakeShared(Family::ReadWrite)),
         ("pthread_rwlock_wrlock", Step::Take(Family::ReadWrite)),
+        ("pthread_rwlock_tryrdlock", Step::TakeShared(Family::ReadWrite)),
+        ("pthread_rwlock_trywrlock", Step::Take(Family::ReadWrite)),
     ];
-    let name = function.strip_prefix("___").unwrap_or(function);
+    let bare = function.strip_prefix("__GI_").unwrap_or(function).trim_start_matches('_');
+    let name = if bare.starts_with("pthread_") { bare } else { function };
     NAMES.iter().find(|(start, _)| name.starts_with(start)).map(|&(_, step)| step)
+}
+
+/// What a method of a lock's class does to it, by its name: Rust's `Mutex` and `RwLock` (`std::sys::sync`), those of
+/// parking_lot and others (`lock_api`), and classes of C++ that are called so. A guard's end is a release.
+pub fn step_of_method(name: &str) -> Option<Step> {
+    let (class, method) = class_and_method(name)?;
+    let lower = class.to_ascii_lowercase();
+    if lower.ends_with("guard") && method == "drop" {
+        let is_locks = ["mutex", "lock"].iter().any(|kind| lower.contains(kind));
+        return is_locks.then(|| Step::Release(family_of(&lower)));
+    }
+    let is_lock = lower.ends_with("mutex")
+        || class.ends_with("Lock")
+        || ["lock", "spinlock"].contains(&class)
+        || class.ends_with("_lock");
+    let family = is_lock.then(|| family_of(&lower))?;
+    Some(match method {
+        "lock" | "try_lock" | "lock_contended" | "lock_slow" | "Lock" | "TryLock" | "WriterLock" | "acquire" => {
+            Step::Take(family)
+        }
+        "write" | "try_write" | "write_contended" | "lock_exclusive" | "try_lock_exclusive" | "lock_exclusive_slow" => {
+            Step::Take(family)
+        }
+        "read" | "try_read" | "read_contended" | "lock_shared" | "try_lock_shared" | "lock_shared_slow"
+        | "ReaderLock" => Step::TakeShared(family),
+        "unlock" | "unlock_slow" | "read_unlock" | "write_unlock" | "unlock_shared" | "unlock_exclusive" => {
+            Step::Release(family)
+        }
+        "Unlock" | "ReaderUnlock" | "WriterUnlock" | "release" | "force_unlock" => Step::Release(family),
+        _ => return None,
+    })
+}
+
+fn family_of(class: &str) -> Family {
+    if class.contains("rw") || class.contains("shared") {
+        Family::ReadWrite
+    } else if class.contains("spin") {
+        Family::Spin
+    } else {
+        Family::Mutex
+    }
+}
+
+/// Class and method of a function's name, without namespaces and type arguments: of `<a::Mutex<T> as b::Lock>::lock` and of
+/// `a::Mutex<T>::lock(int)` both are `Mutex` and `lock`.
+fn class_and_method(name: &str) -> Option<(&str, &str)> {
+    let (class, method) = match name.strip_prefix('<') {
+        Some(rest) => {
+            let end = closing(rest)?;
+            let class = rest[..end].split(" as ").next()?;
+            (class, rest[end + 1..].strip_prefix("::")?)
+        }
+        None => {
+            // Type arguments and parameters hold colons of their own.
+            let mut depth = 0_usize;
+            let mut cut = None;
+            let bytes = name.as_bytes();
+            for (place, letter) in bytes.iter().enumerate() {
+                match letter {
+                    b'(' if depth == 0 => break,
+                    b'<' => depth += 1,
+                    b'>' => depth = depth.saturating_sub(1),
+                    b':' if depth == 0 && bytes.get(place + 1) == Some(&b':') => cut = Some(place),
+                    _ => {}
+                }
+            }
+            let cut = cut?;
+            (&name[..cut], &name[cut + 2..])
+        }
+    };
+    let plain = |text: &'_ str| -> usize { text.find(['<', '(']).unwrap_or(text.len()) };
+    let class = &class[..plain(class)].trim_end_matches(':');
+    let class = class.rsplit("::").next()?;
+    let class = class.rsplit(' ').next()?;
+    Some((class, &method[..plain(method)]))
+}
+
+/// Where the bracket closes that was opened before the text.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 1_usize;
+    let mut previous = ' ';
+    for (place, letter) in text.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' if previous != '-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(place);
+        }
+        previous = letter;
+    }
+    None
 }
 
 /// A stretch of a core's accesses during which it held a lock.
@@ -121,7 +219,13 @@ fn add_sections(line: usize, events: &[(u8, u32, Step, Access)], found: &mut Vec
             Step::Take(family) => (family, false),
             Step::TakeShared(family) => (family, true),
             Step::Release(family) => {
-                if let Some(index) = open.iter().rposition(|one| one.core == core && one.family == family) {
+                // Before it gives the lock back, a function may write who had it; what it reads is nothing yet.
+                let is_release = |one: &Section| {
+                    let own = Access { offset: one.bytes.0, size_bytes: one.bytes.1, ..access };
+                    access.kind == AccessKind::Write && access.byte_mask() & own.byte_mask() != 0
+                };
+                let ended = |one: &Section| one.core == core && one.family == family && is_release(one);
+                if let Some(index) = open.iter().rposition(ended) {
                     found.push(Section { end: at, ..open.remove(index) });
                 }
                 continue;
@@ -301,11 +405,57 @@ mod tests {
     }
 
     #[test]
+    fn methods_of_locks_are_known_by_their_names() {
+        let (mutex, read_write) = (Family::Mutex, Family::ReadWrite);
+        for (name, step) in [
+            ("std::sys::sync::mutex::futex::Mutex::lock", Some(Step::Take(mutex))),
+            ("std::sync::poison::mutex::Mutex<std::collections::HashMap<i64, i64>>::lock", Some(Step::Take(mutex))),
+            ("<std::sync::poison::mutex::Mutex<T>>::lock", Some(Step::Take(mutex))),
+            ("<std::sync::MutexGuard<alloc::vec::Vec<u8>> as core::ops::drop::Drop>::drop", Some(Step::Release(mutex))),
+            ("std::sys::sync::mutex::futex::Mutex::unlock", Some(Step::Release(mutex))),
+            ("std::sys::sync::rwlock::futex::RwLock::read", Some(Step::TakeShared(read_write))),
+            ("std::sys::sync::rwlock::futex::RwLock::write_unlock", Some(Step::Release(read_write))),
+            ("<parking_lot::raw_mutex::RawMutex as lock_api::mutex::RawMutex>::lock", Some(Step::Take(mutex))),
+            ("parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow", Some(Step::Take(read_write))),
+            ("spin::mutex::spin::SpinMutex<T, R>::try_lock", Some(Step::Take(Family::Spin))),
+            ("tbb::detail::d1::spin_mutex::lock()", Some(Step::Take(Family::Spin))),
+            ("std::shared_mutex::lock_shared()", Some(Step::TakeShared(read_write))),
+            ("absl::lts_20230802::Mutex::Lock()", Some(Step::Take(mutex))),
+            ("void ns::SpinLock::unlock(int)", Some(Step::Release(Family::Spin))),
+            ("store::Block::lock", None),
+            ("store::Clock::read", None),
+            ("store::Mutex::len", None),
+            ("std::io::Read::read", None),
+            ("lock", None),
+            ("", None),
+            ("<", None),
+            ("<a>::", None),
+            ("a::", None),
+        ] {
+            assert_eq!(step_of_method(name), step, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_lock_is_held_until_it_is_given_back() {
+        // pthread's unlock reads the kind of mutex and writes its owner first.
+        let reads = (Access { kind: AccessKind::Read, ..access(0, RELEASES, 32) }, 19, 19);
+        let owner = (access(0, RELEASES, 24), 20, 20);
+        let made = [(access(0, TAKES, 16), 10, 10), reads, owner, (access(0, RELEASES, 16), 22, 22)];
+        assert_eq!(told(&made), [(0, Family::Mutex, 10, 22, false)]);
+    }
+
+    #[test]
     fn functions_are_known_by_their_names() {
         for (name, step) in [
             ("down_write_killable", Some(Step::Take(Family::Semaphore))),
             ("_raw_spin_unlock_irqrestore", Some(Step::Release(Family::Spin))),
             ("___pthread_mutex_lock", Some(Step::Take(Family::Mutex))),
+            ("__GI___pthread_mutex_lock", Some(Step::Take(Family::Mutex))),
+            ("__pthread_mutex_lock", Some(Step::Take(Family::Mutex))),
+            ("__pthread_mutex_unlock_usercnt", Some(Step::Release(Family::Mutex))),
+            ("___pthread_rwlock_rdlock", Some(Step::TakeShared(Family::ReadWrite))),
+            ("__GI_mutex_lock", None),
             ("mutex_unlock", Some(Step::Release(Family::Mutex))),
             ("lockref_get", None),
         ] {

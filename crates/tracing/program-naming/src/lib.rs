@@ -6,6 +6,7 @@
 
 mod allocation;
 mod debug;
+mod face;
 mod file;
 mod function_names;
 mod loaded;

@@ -78,16 +78,20 @@ impl Loaded {
         Some((&mapped.module, address.wrapping_sub(mapped.bias)))
     }
 
-    /// The function that an instruction is in: by symbol, else `libc.so.6+0x8ac67`.
+    /// The function that an instruction is in: by symbol, else `libc.so.6+0x8ac67`. See [`Module::public_function`].
     #[must_use]
     pub fn function(&self, address: u64) -> String {
         match self.mapped_at(address) {
             None => format!("{address:#x}"),
-            Some((module, own)) => match module.function(own) {
-                Some((name, _)) => name.to_owned(),
-                None => format!("{}+{own:#x}", module.name),
-            },
+            Some((module, own)) => module.public_function(own),
         }
+    }
+
+    /// The functions that an instruction belongs to by debug information, the innermost first, as they are declared.
+    #[must_use]
+    pub fn functions(&self, address: u64) -> Vec<String> {
+        let frames = self.mapped_at(address).map(|(module, own)| module.frames(own)).unwrap_or_default();
+        frames.into_iter().map(|frame| frame.function).collect()
     }
 
     /// The frames of a call stack that an instruction stands for, inlined functions first; none for the program itself,
@@ -130,7 +134,8 @@ impl Loaded {
         let typed = module.type_of_variable(own - offset);
         let field = typed.map(|(unit, entry)| unit.field_at(entry, offset)).filter(|field| !field.is_empty());
         let place = || if offset == 0 { String::new() } else { format!("+{offset:#x}") };
-        Some(DataName { object: plain_name(&name), field: field.unwrap_or_else(place) })
+        let whose = if module.is_own_variable(own) { String::new() } else { format!("{}!", module.name) };
+        Some(DataName { object: whose + &plain_name(&name), field: field.unwrap_or_else(place) })
     }
 
     /// Where the program itself lies, which is loaded first.

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use addr2line::Context;
 use gimli::{DebugInfoOffset, Dwarf, EndianArcSlice, LittleEndian, SectionId, UnitSectionOffset};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::debug::{Unit, read_unit};
+use crate::face::{self, Symbol, at, continued};
 use crate::file::{CodeName, readable};
 use crate::separate;
 
@@ -16,15 +17,18 @@ type Section = EndianArcSlice<LittleEndian>;
 /// Most units that are read together: those of a program that was optimised as a whole refer to thousands.
 const MOST_UNITS: usize = 256;
 
-/// First address, first address behind, name.
-type Symbol = (u64, u64, String);
-
 /// A file's names. Addresses are the file's own.
 pub struct Module {
     /// What the file is called, without its folder.
     pub name: String,
     code: Vec<Symbol>,
     data: Vec<Symbol>,
+    /// Those that the file has itself: everybody has these names.
+    own_code: Vec<Symbol>,
+    own_data: Vec<Symbol>,
+    /// Of a stripped file, what its functions continue in; found when first asked for.
+    pieces: Vec<(u64, u64)>,
+    continued: OnceLock<Vec<Symbol>>,
     text: Vec<(u64, Vec<u8>)>,
     context: Option<Context<Section>>,
     dwarf: Option<Arc<Dwarf<Section>>>,
@@ -44,6 +48,10 @@ impl Module {
             name,
             code: Vec::new(),
             data: Vec::new(),
+            own_code: Vec::new(),
+            own_data: Vec::new(),
+            pieces: Vec::new(),
+            continued: OnceLock::new(),
             text: Vec::new(),
             context: None,
             dwarf: None,
@@ -55,6 +63,8 @@ impl Module {
             && let Ok(file) = object::File::parse(&*bytes)
         {
             module.read(&file);
+            (module.own_code, module.own_data) = (module.code.clone(), module.data.clone());
+            module.pieces = face::pieces(&file);
             if module.dwarf.is_none()
                 && let Some(bytes) = separate::debug_file(&file).and_then(|path| std::fs::read(path).ok())
                 && let Ok(file) = object::File::parse(&*bytes)
@@ -80,7 +90,11 @@ impl Module {
             }
         }
         for symbols in [&mut self.code, &mut self.data] {
-            symbols.sort();
+            // Of several names the one that a program would write: a library's own begin with underscores.
+            symbols.sort_by_cached_key(|(start, _, name)| {
+                let bare = name.trim_start_matches("__GI_").trim_start_matches('_').len();
+                (*start, name.len() - bare, name.clone())
+            });
             symbols.dedup_by_key(|symbol| symbol.0);
         }
         if self.text.is_empty() {
@@ -105,6 +119,27 @@ impl Module {
     #[must_use]
     pub fn function(&self, address: u64) -> Option<(&str, u64)> {
         symbol_at(&self.code, address)
+    }
+
+    /// What the function at an address is called, whatever debug symbols are installed: by the file's own symbols; else the
+    /// module, with the name that debug symbols have (`libc.so.6!_int_free`), or its place there.
+    #[must_use]
+    pub fn public_function(&self, address: u64) -> String {
+        let found = || {
+            self.continued.get_or_init(|| continued(&self.own_code, &self.pieces, |at, most| self.code_bytes(at, most)))
+        };
+        let own = at(&self.own_code, address).or_else(|| at(found(), address));
+        own.map_or_else(|| self.hidden(self.function(address), address), |(_, _, name)| name.clone())
+    }
+
+    /// Whether the variable at an address is one of the file's own symbols.
+    #[must_use]
+    pub fn is_own_variable(&self, address: u64) -> bool {
+        at(&self.own_data, address).is_some()
+    }
+
+    fn hidden(&self, known: Option<(&str, u64)>, address: u64) -> String {
+        known.map_or_else(|| format!("{}+{address:#x}", self.name), |(name, _)| format!("{}!{name}", self.name))
     }
 
     /// The variable that an address lies in, and how many bytes behind its start.
@@ -200,7 +235,5 @@ impl Module {
 }
 
 fn symbol_at(symbols: &[Symbol], address: u64) -> Option<(&str, u64)> {
-    let behind = symbols.partition_point(|symbol| symbol.0 <= address);
-    let (start, end, name) = symbols.get(behind.checked_sub(1)?)?;
-    (address < *end).then(|| (name.as_str(), address - start))
+    at(symbols, address).map(|(start, _, name)| (name.as_str(), address - start))
 }

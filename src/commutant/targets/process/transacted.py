@@ -109,6 +109,7 @@ def _as_one(job: Job, records: Sequence[WindowRecord]) -> WindowRecord:
         wrong=first(record.wrong for record in records),
         crashed=first(record.crashed for record in records),
         unsupported=first(record.unsupported for record in records),
+        unreached=first(record.unreached for record in records),
         aborted=tuple(aborted),
     )
 

@@ -6,6 +6,8 @@ use super::{Entry, Unit};
 const DEEPEST: usize = 24;
 /// Deepest nesting of fields in which pointers are looked for.
 const MOST_NESTED: usize = 8;
+/// Types of locks: whatever is in one is the lock.
+const LOCKS: [&str; 3] = ["pthread_mutex_t", "pthread_rwlock_t", "pthread_spinlock_t"];
 /// Longest name of a type with its arguments that is shown.
 const LONGEST_NAME: usize = 48;
 
@@ -146,7 +148,7 @@ impl Unit {
     }
 
     fn add_field(&self, entry: Entry, offset: u64, path: &mut String, depth: usize) {
-        if depth > DEEPEST {
+        if depth > DEEPEST || self.is_lock(entry) {
             return;
         }
         match self.plain(entry) {
@@ -182,6 +184,19 @@ impl Unit {
             }
             _ => {}
         }
+    }
+
+    /// Whether a type is one of pthread's locks, by any of its names.
+    fn is_lock(&self, mut entry: Entry) -> bool {
+        for _ in 0..DEEPEST {
+            let Some(Type::Alias(name, target)) = self.types.get(&entry) else { return false };
+            if name.as_deref().is_some_and(|name| LOCKS.contains(&name)) {
+                return true;
+            }
+            let Some(target) = target else { return false };
+            entry = *target;
+        }
+        false
     }
 
     /// The type that begins at an offset: of the innermost field, but no further into what is a pointer.
