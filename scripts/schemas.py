@@ -21,7 +21,7 @@ from commutant.doctor import DoctorReport
 from commutant.kernels import KernelDocument, KernelListDocument
 from commutant.lock_view import Recording
 from commutant.lock_view.shown import LocksDocument
-from commutant.remedy import HistoryDocument, ProofDocument, RemedyDocument
+from commutant.remedy import HistoryDocument, ProofDocument, RemedyDocument, TransferDocument
 from commutant.report import ReportDocument
 from commutant.runs import VERDICT_LINES, RunInfo
 from commutant.testgen import GenerateDocument
@@ -42,7 +42,7 @@ SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "lock-record": ("The lock record that the recorder writes of a process", (Recording,)),
     "locks": ("Output of commutant locks --format json", (LocksDocument,)),
     "prove": ("Output of commutant prove --format json, per NEW", (ProofDocument,)),
-    "remedy": ("Output of commutant remedy --format json", (RemedyDocument,)),
+    "remedy": ("Output of commutant remedy --format json", (RemedyDocument, TransferDocument)),
     "report": ("Output of commutant report --format json", (ReportDocument,)),
     "run": ("run.json of a run directory", (RunInfo,)),
     "summary": ("summary.json of a run directory, and output of commutant check --format json", (Summary,)),

@@ -157,6 +157,19 @@ _ByteRanges = list[tuple[int, int]]
 _Fields = list[tuple[int, int, str]]
 _TouchedParts = list[tuple[int, _ByteRanges, _ByteRanges]]
 _Line = tuple[int, _Fields, _TouchedParts]
+_Course = tuple[list[int], list[tuple[int, list[bytes]]]]
+_Window = tuple[int, list[tuple[int, int]], list[int], list[int], int, _Course]
+_Part = tuple[int, int, int, int]
+
+def course_transfers(
+    periods: Sequence[int], lines: Sequence[bytes], layouts: Sequence[Sequence[Sequence[_Part]]], cores: int
+) -> list[tuple[float, float]]:
+    """The expected transfers of an object's lines in each of several layouts: for caches that share a modified line on
+    a read, and for those that take it over.
+
+    A layout is a list of new lines, each of them parts: (line, core, bytes whose reads come along, bytes whose writes
+    do), the bytes as a mask. ValueError if a course is damaged.
+    """
 
 @final
 class TraceReader:
@@ -165,11 +178,12 @@ class TraceReader:
     def __new__(cls, fd: int, names: KernelNames | ProgramNames | LoadedNames) -> Self:
         """Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if neither."""
 
-    def read_batch(self) -> list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] | None:
+    def read_batch(self) -> list[_Window] | None:
         """The windows up to the end of the next batch, or None behind the end of the trace; blocks without the GIL.
 
         A window is (sequence, numbers of findings and of the pictures that show them, ignored lines per rule, counted
-        accesses per core, lost accesses).
+        accesses per core, lost accesses, (logged accesses per core, for each object that shows a finding the number of
+        its picture and the course of each line)).
         TraceError if the trace is damaged or ends too early.
         """
 

@@ -13,7 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commutant.campaign.verdict import Outcome, Verdict
-from commutant.mtrace import Access, Finding, LineField, Picture, PictureLine, Touched
+from commutant.mtrace import (
+    Access,
+    CourseAccess,
+    Finding,
+    LineField,
+    ObjectCourse,
+    Picture,
+    PictureLine,
+    Touched,
+    WindowCourse,
+    pack_course,
+)
 from commutant.runs.directory import RunWriter, load_run, new_directory
 from commutant.runs.lines import LineReader, LineWriter
 from commutant.support.errors import UsageError
@@ -63,6 +74,20 @@ json_values = st.recursive(
 
 
 @st.composite
+def courses(draw: st.DrawFn, shown: list[Picture]) -> WindowCourse:
+    """What was done to some of these objects, in order."""
+    access = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 3), st.integers(0, 63)).map(
+        lambda one: CourseAccess(one[0], 0, one[1], one[2], 64 - one[2])
+    )
+    line = st.tuples(*[st.lists(access, max_size=3).map(sorted) for _ in range(2)]).map(
+        lambda cores: pack_course(one._replace(core=core) for core, made in enumerate(cores) for one in made)
+    )
+    objects = draw(st.lists(st.sampled_from(shown), max_size=3))
+    met = tuple(ObjectCourse(one, tuple(draw(line) for _ in one.lines)) for one in objects)
+    return WindowCourse(draw(st.tuples(st.integers(1, 9), st.integers(1, 9))), met)
+
+
+@st.composite
 def verdicts(draw: st.DrawFn) -> Verdict:
     """A verdict with findings if its outcome has any, and pictures beside all of them or none."""
     outcome = draw(st.sampled_from(Outcome))
@@ -71,7 +96,9 @@ def verdicts(draw: st.DrawFn) -> Verdict:
     shown = st.lists(pictures, min_size=1, max_size=2).map(tuple)
     drawn = draw(st.just(()) | st.tuples(*[shown for _ in found]))
     collision = outcome is Outcome.CONFLICTING and draw(st.booleans())
-    return Verdict("t", outcome, tuple(found), 7, {"timer": 2}, draw(names), collision, drawn)
+    met = [picture for each in drawn for picture in each]
+    made = draw(st.just(()) | st.tuples(*[st.none() | courses(met) for _ in range(2)])) if met else ()
+    return Verdict("t", outcome, tuple(found), 7, {"timer": 2}, draw(names), collision, drawn, made)
 
 
 def read_lines(lines: list[bytes]) -> tuple[LineReader, list[Verdict]]:
@@ -89,9 +116,9 @@ def test_verdicts_survive_a_file_and_what_they_share_stands_in_it_once(judged: l
         VALIDATOR.validate(json.loads(line))
     reader, again = read_lines(lines)
     assert again == judged
-    for shared in (reader.findings, reader.pictures, reader.fields):
+    for shared in (reader.findings, reader.pictures, reader.fields, reader.courses):
         assert len(set(shared)) == len(shared)
-    other = LineWriter(reader.findings, reader.pictures, reader.fields)
+    other = LineWriter(reader.findings, reader.pictures, reader.fields, reader.courses)
     for verdict in copy.deepcopy(judged):
         assert len(other.lines(verdict, 1.0)[0].splitlines()) == 1
 

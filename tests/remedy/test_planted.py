@@ -59,7 +59,7 @@ def verdicts(folder: Path, macros: tuple[str, ...]) -> list[Verdict]:
                 if finding.object.startswith("struct ledger")
             ]
             found, drawn = tuple(one[0] for one in known), tuple(one[1] for one in known)
-            judge.add(WindowRecord(Job(test, order), found, pictures=drawn))
+            judge.add(WindowRecord(Job(test, order), found, pictures=drawn, course=window.course))
         assert judge.verdict is not None
         judged.append(judge.verdict)
     return judged

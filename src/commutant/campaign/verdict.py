@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from commutant.mtrace import NOTHING_IGNORED, Finding, Identity, Picture
+from commutant.mtrace import NOTHING_IGNORED, Finding, Identity, Picture, WindowCourse
 from commutant.targets import WindowRecord
 
 if TYPE_CHECKING:
@@ -55,9 +55,10 @@ class Verdict:
     `findings` are, of a conflicting test, those that stand; of an unstable one, all that were seen; of any other, none.
     They are sorted by identity, each as it was first seen. Beside each stand in `pictures` the objects that showed it,
     in the first window of each order that had it; none of targets that draw none, and of runs of earlier versions.
-    `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them. `detail` says what was
-    wrong, how the implementation died, or why the test was skipped; empty otherwise. `collision` says of a conflicting
-    test that it is conflict-free under another hash seed.
+    `courses` has, for each order, in which order the lines of these were touched in the first window with findings;
+    empty as `pictures` is. `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them.
+    `detail` says what was wrong, how the implementation died, or why the test was skipped; empty otherwise. `collision`
+    says of a conflicting test that it is conflict-free under another hash seed.
     """
 
     test_id: str
@@ -68,6 +69,7 @@ class Verdict:
     detail: str = ""
     collision: bool = False
     pictures: tuple[tuple[Picture, ...], ...] = ()
+    courses: tuple[WindowCourse | None, ...] = ()
 
     @property
     def is_unreached(self) -> bool:
@@ -88,6 +90,7 @@ class Judge:
     """
 
     __slots__ = (
+        "_courses",
         "_crashed",
         "_due_until",
         "_first_seen",
@@ -117,6 +120,7 @@ class Judge:
         self._first_seen: dict[Identity, Finding] | None = None
         # By identity, which is quicker than comparing: a session gives one object for equal pictures.
         self._pictures: dict[Identity, dict[int, Picture]] = {}
+        self._courses: dict[int, WindowCourse] = {}
         self._ignored: Counter[str] | None = None
         self._with_findings = 0
         self._wrong = ""
@@ -176,6 +180,8 @@ class Judge:
         for identity, finding in here.items():
             self._seen[order_index, identity] += 1
             self._first_seen.setdefault(identity, finding)
+        if record.course is not None:
+            self._courses.setdefault(order_index, record.course)
         if record.pictures:
             for finding, picture in zip(record.findings, record.pictures, strict=True):
                 if self._seen[order_index, finding.identity] == 1:
@@ -209,5 +215,18 @@ class Judge:
         ordered = sorted(identities)
         findings = tuple([first_seen[identity] for identity in ordered])
         pictures = tuple([tuple(self._pictures[identity].values()) for identity in ordered]) if self._pictures else ()
+        courses = self._courses_of(pictures) if self._courses and ordered else ()
         ignored = NOTHING_IGNORED if self._ignored is None else dict(self._ignored)
-        self._verdict = Verdict(self.test.id, outcome, findings, self._windows, ignored, detail, pictures=pictures)
+        self._verdict = Verdict(
+            self.test.id, outcome, findings, self._windows, ignored, detail, pictures=pictures, courses=courses
+        )
+
+    def _courses_of(self, pictures: Iterable[tuple[Picture, ...]]) -> tuple[WindowCourse | None, ...]:
+        """For each order the course of the objects that show what stands."""
+        shown = {id(picture) for each in pictures for picture in each}
+        courses: list[WindowCourse | None] = []
+        for order in range(len(self.test.orders)):
+            course = self._courses.get(order)
+            objects = () if course is None else tuple([one for one in course.objects if id(one.picture) in shown])
+            courses.append(WindowCourse(course.periods, objects) if course is not None and objects else None)
+        return tuple(courses)

@@ -225,6 +225,8 @@ _CHANGES = (
     ("drop-read", "TYPE.FIELD", "Do not read it."),
     ("drop-write", "TYPE.FIELD", "Do not write it."),
     ("spread", "TYPE.FIELD", "Put each entry of the array on a line of its own."),
+    ("drop-prefetch", "TYPE.FIELD", "Do not prefetch it for writing."),
+    ("part", "TYPE.FIELD,TYPE.FIELD", "Move these fields of one type to one line of their own."),
     ("move", "TYPE.FIELD", "Move the field to a line of its own."),
 )
 

@@ -15,7 +15,7 @@ from commutant.support import UsageError, paused_collector
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
     from commutant.mtrace import Finding
-    from commutant.remedy import Change, Scene, Sense
+    from commutant.remedy import Change, Scene, Sense, Traffic
     from commutant.runs import Run
 
 _MOST = 20
@@ -29,26 +29,61 @@ _MOST = 20
         "commutant remedy runs/posix18-linux-1 --move super_block.s_remove_count",
         "commutant remedy runs/posix18-linux-1 --spread files_struct.fd_array --drop-write cred.non_rcu",
         "commutant remedy runs/posix18-linux-1 --drop init_ucounts --format json",
+        "commutant remedy runs/posix18-linux-1 --by transfers --mix stat=30,open=20",
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @options.changes
+@click.option(
+    "--by",
+    type=click.Choice(["tests", "transfers"]),
+    default="tests",
+    show_default=True,
+    help="What a change is worth: tests that it frees, or transfers of lines from core to core that it saves.",
+)
+@click.option(
+    "--cores",
+    type=click.IntRange(2, 4096),
+    metavar="N",
+    help="By transfers: so many cores make the calls.  [default: 32]",
+)
+@click.option(
+    "--mix", metavar="CALL=N,...", help="By transfers: how often each call is made.  [default: all pairs alike]"
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=_MOST, show_default=True, help="Changes to list.")
 @options.output_format("text", "json")
 @options.output_file
-def command(run: Path, changes: tuple[tuple[str, str], ...], limit: int, format_: str, output: Path | None) -> int:
+def command(
+    run: Path,
+    changes: tuple[tuple[str, str], ...],
+    by: str,
+    cores: int | None,
+    mix: str | None,
+    limit: int,
+    format_: str,
+    output: Path | None,
+) -> int:
     """Says what changes of types and of accesses would free: tests that would share no memory any more.
 
     Without a change, ranks all that make sense: fields that move to a line of their own, entries of an array spread,
     counters divided per core, writes and reads left out. With changes, foretells what these do together. It
     calculates with the bytes that the run's tests touched; nothing is built or run.
+
+    By transfers, says how many transfers of lines from core to core changes save while many cores make the calls again
+    and again, also where no test is freed.
     """
     from commutant.remedy import foretell, print_foretold, print_ranking, rank, remedy_document, scene_of
     from commutant.runs import load_run
 
     results.refuse_existing(output)
     wanted = options.read_changes(changes)
+    if by == "tests" and (cores is not None or mix is not None):
+        raise UsageError(f"--{'mix' if mix is not None else 'cores'} is a matter of --by transfers")
     loaded = load_run(run)
+    if by == "transfers":
+        with paused_collector():
+            _by_transfers(loaded, wanted, (cores, mix), limit, format_, output)
+        return 0
     with paused_collector():
         scene = scene_of(loaded.verdicts())
         results.say_if_interrupted(loaded)
@@ -75,22 +110,85 @@ def command(run: Path, changes: tuple[tuple[str, str], ...], limit: int, format_
     return 0
 
 
+def _by_transfers(
+    run: Run,
+    wanted: tuple[Change, ...],
+    how: tuple[int | None, str | None],
+    limit: int,
+    format_: str,
+    output: Path | None,
+) -> None:
+    """Puts out what changes save in transfers."""
+    from commutant.remedy import (
+        DEFAULT_CORES,
+        Mix,
+        mean_transfers,
+        print_saving,
+        print_savings,
+        rank_savings,
+        read_mix,
+        saving_of,
+        savings_document,
+    )
+
+    cores, mix_text = how
+    mix = Mix({}) if mix_text is None else read_mix(mix_text)
+    traffic = traffic_in(run, cores or DEFAULT_CORES)
+    results.say_if_interrupted(run)
+    if not traffic.scene.tests:
+        raise UsageError(f"{run.path}: every judged test is conflict-free; there is nothing to change")
+    if not traffic.tests:
+        raise UsageError(f"{run.path}: a call fails in each judged test; expected tests whose calls all succeed")
+    if wanted:
+        refuse_unknown(traffic.scene, wanted)
+        asked = saving_of(traffic, wanted, mix)
+        if format_ == "text":
+            results.draw(lambda screen: print_saving(asked, traffic, screen), output)
+        else:
+            document = savings_document({"asked": [asked]}, traffic, mix, mean_transfers(traffic, mix))
+            results.put([text(document)], output)
+        return
+    savings = rank_savings(traffic, sense_of(traffic.scene, run.tests), mix, limit)
+    if format_ == "text":
+        results.draw(lambda screen: print_savings(savings, traffic, screen), output)
+    else:
+        lists = {"layouts": savings.layouts, "accesses": savings.accesses, "worse": savings.worse}
+        results.put([text(savings_document(lists, traffic, mix, savings.total))], output)
+
+
+def traffic_in(run: Run, cores: int) -> Traffic:
+    """The traffic of a run; raises UsageError if the run does not tell in which order lines were touched."""
+    from commutant.remedy import scene_of, traffic_of
+    from commutant.report import may_fail
+
+    verdicts = list(run.verdicts())
+    scene = scene_of(verdicts)
+    tests = run.tests
+    calls = {verdict.test_id: tuple(call.call for call in tests[verdict.test_id].calls) for verdict in verdicts}
+    failing = {test for test in calls if may_fail(tests[test].orders)}
+    try:
+        return traffic_of(verdicts, scene, calls, failing, cores)
+    except UsageError as error:
+        raise UsageError(f"{run.path}: {error}") from None
+
+
 def refuse_unknown(scene: Scene, changes: tuple[Change, ...]) -> None:
     """Raises UsageError if no shared line of the run has the place of a change, and says what is like it."""
     import difflib
 
-    for change in changes:
-        if not scene.has(change.place):
-            shared = scene.joined(change.place)
+    named = ((change, place) for change in changes for place in change.places)
+    for change, place in named:
+        if not scene.has(place):
+            shared = scene.joined(place)
             if shared:
                 raise UsageError(
-                    f"--{change.way.value} {change.place}: lies in the same bytes as other fields ({shared}), as bit "
+                    f"--{change.way.value} {place}: lies in the same bytes as other fields ({shared}), as bit "
                     "fields do; a run tells bytes apart, no bits"
                 )
             members = scene.members()
-            near = difflib.get_close_matches(change.place, members, 3)
+            near = difflib.get_close_matches(place, members, 3)
             hint = f"; did you mean {', '.join(near)}?" if near else ""
-            raise UsageError(f"--{change.way.value} {change.place}: no shared line of the run has this place{hint}")
+            raise UsageError(f"--{change.way.value} {place}: no shared line of the run has this place{hint}")
 
 
 def sense_of(scene: Scene, tests: dict[str, TestCase]) -> Sense:

@@ -1,5 +1,13 @@
 """Drives the tracer, judges what tests share, and counts what a campaign found."""
 
+from commutant.mtrace.course import (
+    AccessKind,
+    CourseAccess,
+    ObjectCourse,
+    WindowCourse,
+    pack_course,
+    unpack_course,
+)
 from commutant.mtrace.finding import (
     LINE_BYTES,
     NOTHING_IGNORED,
@@ -11,6 +19,7 @@ from commutant.mtrace.finding import (
     LineField,
     Sharing,
     Touched,
+    check_within_line,
 )
 from commutant.mtrace.fingerprint import (
     DIGEST_CHARACTERS,
@@ -29,21 +38,28 @@ __all__ = [
     "NOTHING_IGNORED",
     "PAIR_BYTES",
     "Access",
+    "AccessKind",
     "ByteRange",
+    "CourseAccess",
     "Finding",
     "Fingerprint",
     "Identity",
     "LineField",
+    "ObjectCourse",
     "Picture",
     "PictureLine",
     "Sharing",
     "Touched",
     "TraceReader",
     "TracedWindow",
+    "WindowCourse",
+    "check_within_line",
     "fingerprint",
     "former_digest",
     "kernel_layout",
     "kernel_names",
+    "pack_course",
     "stable_function",
     "stable_variable",
+    "unpack_course",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from commutant import _native
+from commutant.mtrace.course import ObjectCourse, WindowCourse
 from commutant.mtrace.finding import NOTHING_IGNORED, Access, ByteRange, Finding, LineField, Sharing, Touched
 from commutant.mtrace.picture import Picture, PictureLine
 from commutant.support import RunError
@@ -26,8 +27,9 @@ class TracedWindow:
 
     `sequence` counts windows from 0 since the tracer was attached. Beside each finding stands in `pictures` the object
     that shows it; a finding that several objects show comes several times. `ignored` holds, per rule that removed any,
-    the number of conflicting lines that it removed. `counted_accesses` is the number of recorded accesses per core that
-    no rule ignores; a core beyond its end recorded nothing.
+    the number of conflicting lines that it removed. `course` says in which order the lines of the pictures were
+    touched; None without findings. `counted_accesses` is the number of recorded accesses per core that no rule ignores;
+    a core beyond its end recorded nothing.
     """
 
     sequence: int
@@ -35,6 +37,7 @@ class TracedWindow:
     ignored: Mapping[str, int]
     counted_accesses: tuple[int, ...]
     pictures: tuple[Picture, ...] = ()
+    course: WindowCourse | None = None
 
 
 def kernel_layout(kallsyms: bytes, btf: bytes, modules: Sequence[bytes] = ()) -> str:
@@ -90,7 +93,13 @@ class TraceReader:
         return None if windows is None else [self._window(*window) for window in windows]
 
     def _window(
-        self, sequence: int, findings: list[tuple[int, int]], ignored: list[int], counted: list[int], lost: int
+        self,
+        sequence: int,
+        findings: list[tuple[int, int]],
+        ignored: list[int],
+        counted: list[int],
+        lost: int,
+        course: tuple[list[int], list[tuple[int, list[bytes]]]],
     ) -> TracedWindow:
         if lost:
             raise RunError(
@@ -103,7 +112,12 @@ class TraceReader:
             pictures=tuple([self._picture(number) for _, number in findings]),
             ignored=_counts(ignored) if any(ignored) else NOTHING_IGNORED,
             counted_accesses=tuple(counted),
+            course=self._course(*course) if findings else None,
         )
+
+    def _course(self, logged: list[int], objects: list[tuple[int, list[bytes]]]) -> WindowCourse:
+        drawn = (ObjectCourse(self._picture(number), tuple(lines)) for number, lines in objects)
+        return WindowCourse(tuple(logged), tuple(drawn))
 
     def _finding(self, number: int) -> Finding:
         finding = self._findings.get(number)

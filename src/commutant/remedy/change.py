@@ -19,6 +19,8 @@ class Way(Enum):
     DROP_READ = "drop-read"
     DROP = "drop"
     SPLIT = "split"
+    PART = "part"
+    DROP_PREFETCH = "drop-prefetch"
 
     @property
     def words(self) -> str:
@@ -33,26 +35,57 @@ _WORDS = {
     Way.DROP_READ: "do not read {} where it is not needed",
     Way.DROP: "do not use {}",
     Way.SPLIT: "split {} per core",
+    Way.PART: "move {} together to a line of their own",
+    Way.DROP_PREFETCH: "do not prefetch {} for writing",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: a way, and the member, part or variable that it is made to (`files_struct.fd_array`)."""
+    """One change: a way, and the member, part or variable that it is made to (`files_struct.fd_array`); where a line is
+    parted, the members of one type that leave it, with commas between them."""
 
     way: Way
     place: str
 
     def __str__(self) -> str:
         """The change in words."""
-        return self.way.words.format(self.place)
+        if self.way is not Way.PART:
+            return self.way.words.format(self.place)
+        type_ = self.places[0].rpartition(".")[0]
+        names = [place.removeprefix(f"{type_}.") for place in self.places]
+        named = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        return self.way.words.format(f"{named} of {type_}")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The places that it is made to: one, or those that leave a line together."""
+        return tuple(self.place.split(","))
 
 
 def read_change(way: Way, text: str) -> Change:
     """The change that a flag asks for; raises UsageError if the text cannot name a place."""
+    if way is not Way.PART:
+        return Change(way, _place(way, text))
+    places = [_place(way, part) for part in text.split(",")]
+    types = sorted({place.partition(".")[0] for place in places})
+    if len(types) > 1:
+        raise UsageError(
+            f"--{way.value} {text!r:.80}: lies in {len(types)} types ({', '.join(types)}); expected fields of one "
+            "type, such as inode.i_rwsem,inode.i_lock"
+        )
+    if len(set(places)) < 2:
+        raise UsageError(
+            f"--{way.value} {text!r:.80}: expected two fields or more of one type; one alone moves by --move"
+        )
+    return Change(way, ",".join(dict.fromkeys(places)))
+
+
+def _place(way: Way, text: str) -> str:
+    """A place as a flag names it."""
     place = text.strip().removeprefix("struct ").replace("[]", "")
-    if way is not Way.DROP and "." not in place:
+    if way not in (Way.DROP, Way.DROP_PREFETCH) and "." not in place:
         raise UsageError(f"--{way.value} {text!r:.80}: expected TYPE.FIELD, such as files_struct.fd_array")
     if not place or len(place) > LONGEST_PLACE or any(not part for part in place.split(".")):
         raise UsageError(f"--{way.value} {text!r:.80}: expected TYPE.FIELD or a variable, such as init_ucounts")
-    return Change(way, place)
+    return place

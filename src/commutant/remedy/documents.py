@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from commutant.documents import Count, Document, Part
+from commutant.documents import Count, Document, Measure, Part
 from commutant.remedy.change import Change, Way
 from commutant.report import NamedCount, Some
 
@@ -58,6 +58,71 @@ class RemedyDocument(Document, frozen=True):
     not_conflict_free: Count
     bytes_per_test: bool
     changes: tuple[RemedyRow, ...]
+
+
+class TransferCount(Part, frozen=True):
+    """Transfers per round, or a share of them: for caches that share a modified line on a read, and for those that hand
+    it over. Below 0 where a change makes more."""
+
+    plain: float
+    taken_over: float
+
+
+class MixEntry(Part, frozen=True):
+    """A call, and how often it is made, in any unit."""
+
+    call: str
+    share: Measure
+
+
+class BestEntry(Part, frozen=True):
+    """The test of which a change saves the largest share."""
+
+    test: str
+    saved: TransferCount
+    of: TransferCount
+
+
+class SetShare(Part, frozen=True):
+    """A set of calls, and the mean share of its tests' transfers that goes."""
+
+    calls: tuple[str, ...]
+    share: TransferCount
+
+
+class SavingRow(Part, frozen=True):
+    """Changes that are made together, and the transfers that they save."""
+
+    changes: Annotated[tuple[ChangeEntry, ...], Meta(min_length=1)]
+    text: str
+    share: Annotated[TransferCount, Meta(description="The share of all transfers that goes, by the weights.")]
+    saved: Annotated[TransferCount, Meta(description="The mean of what goes, over `tests`.")]
+    of: Annotated[TransferCount, Meta(description="The mean of what there is, over `tests`.")]
+    tests: Annotated[tuple[str, ...], Meta(description="The tests with other transfers than before.")]
+    worse: Annotated[tuple[str, ...], Meta(description="Those of them that have more.")]
+    best: BestEntry | None
+    sets: tuple[SetShare, ...]
+    freed: Annotated[Count, Meta(description="Tests that share nothing any more with this row alone.")]
+    neighbours: Annotated[tuple[str, ...], Meta(description="What else is in use on the lines, the most common first.")]
+
+
+class TransferDocument(Document, frozen=True):
+    """What changes save in transfers of lines, per round of a test's calls that `cores` make again and again.
+
+    `tests` are those whose calls all succeed, of `sets` sets of calls; `transfers` is their mean. Sets weigh alike if
+    `mix` is empty. `asked` has one row with the changes that were asked for; without any, `layouts` has those that
+    change no code, `accesses` the others, the best first, and `worse` layouts that make more transfers.
+    """
+
+    cores: Annotated[int, Meta(ge=2)]
+    mix: tuple[MixEntry, ...]
+    tests: Count
+    sets: Count
+    transfers: TransferCount
+    asked: tuple[SavingRow, ...]
+    layouts: tuple[SavingRow, ...]
+    accesses: tuple[SavingRow, ...]
+    worse: tuple[SavingRow, ...]
 
 
 class ProofDocument(Document, frozen=True):

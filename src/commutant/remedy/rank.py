@@ -82,14 +82,8 @@ _WAYS = (Way.MOVE, Way.SPREAD, Way.DROP_WRITE, Way.SPLIT, Way.DROP_READ, Way.DRO
 
 
 def _is_looked_at(case: Case, member: str) -> bool:
-    """Whether a core touched what another wrote of a member: then the write changed something for it."""
-    for at in case.examined:
-        line = case.lines[at]
-        mask = line.fields.mask(member)
-        for core, _, written in line.touched:
-            if any((read | wrote) & written & mask for other, read, wrote in line.touched if other != core):
-                return True
-    return False
+    """Whether a core touched what another wrote of a member."""
+    return any(case.lines[at].is_looked_at(member) for at in case.examined)
 
 
 def _cases_by_member(scene: Scene) -> tuple[Mapping[str, set[int]], Mapping[str, list[int]]]:

@@ -7,11 +7,11 @@ so a change is tried on some thousand cases instead of on all tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commutant.campaign import Outcome, Verdict
-from commutant.mtrace import ByteRange, Finding, LineField, Picture, PictureLine
+from commutant.mtrace import AccessKind, ByteRange, Finding, LineField, Picture, PictureLine, unpack_course
 from commutant.remedy.places import lies_in, member_of, place_of
 from commutant.support import UsageError
 
@@ -31,6 +31,7 @@ class Fields:
         self.arrays: set[str] = set()
         self.named = [(one.name, _mask((one.offset, one.size_bytes))) for one in fields]
         self._places: dict[str, int] = {}
+        self._members_of: dict[int, tuple[str, ...]] = {}
         for one in fields:
             member, is_array = member_of(one.name)
             self.members[member] = self.members.get(member, 0) | _mask((one.offset, one.size_bytes))
@@ -51,13 +52,32 @@ class Fields:
             self._places[place] = mask
         return mask
 
+    def members_of(self, mask: int) -> tuple[str, ...]:
+        """The members that have some of these bytes, in the order of their places; no variable as a whole."""
+        found = self._members_of.get(mask)
+        if found is None:
+            within = [one for one, bytes_ in self.members.items() if bytes_ & mask and one != self.holder]
+            found = self._members_of[mask] = tuple(within)
+        return found
+
+    def mask_of(self, places: Iterable[str]) -> int:
+        """The bytes that lie in any of several places."""
+        mask = 0
+        for place in places:
+            mask |= self.mask(place)
+        return mask
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of an object: its names, and per core the bytes that it read and wrote."""
+    """A line of an object: its names, and per core the bytes that it read and wrote.
+
+    `prefetched` are the written ones that no core wrote, but some only prefetched for writing.
+    """
 
     fields: Fields
     touched: tuple[tuple[int, int, int], ...]
+    prefetched: int = 0
 
     @property
     def touched_bytes(self) -> int:
@@ -66,6 +86,16 @@ class Line:
         for _, read, written in self.touched:
             mask |= read | written
         return mask
+
+    def is_looked_at(self, member: str) -> bool:
+        """Whether a core touched what another wrote of a member: then the write changed something for it."""
+        mask = self.fields.mask(member)
+        return any(
+            (read | wrote) & written & mask
+            for core, _, written in self.touched
+            for other, read, wrote in self.touched
+            if other != core
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +113,7 @@ class Scene:
     """A run's cases, and its tests with the numbers of theirs.
 
     `tests` holds those that are not conflict-free: their cases, each once. `by_case` names for each case the tests.
+    `lines` are those of pictures, with these, by the type of the object and the identity of the picture's line.
     `starts` says where a place begins in an object, as far as any shared line of it tells; `entries` how long an entry
     of an array is, by the shortest access to it.
     """
@@ -94,6 +125,11 @@ class Scene:
     entries: dict[str, int] = field(default_factory=dict)
     judged: int = 0
     has_pictures: bool = True
+    lines: dict[tuple[str, int], tuple[Line, PictureLine]] = field(default_factory=dict)
+
+    def line(self, holder: str, drawn: PictureLine) -> Line:
+        """The line of a picture that shows a finding of the run."""
+        return self.lines[holder, id(drawn)][0]
 
     def start(self, fields: Fields, place: str) -> int:
         """Where a place begins in the object of these fields."""
@@ -131,8 +167,9 @@ class Scene:
 
 def scene_of(verdicts: Iterable[Verdict]) -> Scene:
     """The scene of a run's verdicts; raises UsageError if none of them says what was touched."""
-    builder = _Builder()
-    for verdict in verdicts:
+    known = list(verdicts)
+    builder = _Builder(_prefetched(known))
+    for verdict in known:
         builder.add(verdict)
     scene = builder.scene
     if scene.tests and not any(line.touched for case in scene.cases for line in case.lines):
@@ -140,11 +177,32 @@ def scene_of(verdicts: Iterable[Verdict]) -> Scene:
     return scene
 
 
+def _prefetched(verdicts: Iterable[Verdict]) -> dict[int, int]:
+    """For lines of pictures, by identity, the bytes that were prefetched for writing in some course, and written in
+    none."""
+    prefetched: dict[int, int] = {}
+    written: dict[int, int] = {}
+    looked_at: set[tuple[int, bytes]] = set()
+    for verdict in verdicts:
+        for window in verdict.courses:
+            for one in window.objects if window is not None else ():
+                for line, course in zip(one.picture.lines, one.lines, strict=True):
+                    if (id(line), course) in looked_at:
+                        continue
+                    looked_at.add((id(line), course))
+                    for _, _, kind, offset, size_bytes in unpack_course(course):
+                        if kind != AccessKind.READ:
+                            kept = prefetched if kind == AccessKind.PREFETCH_FOR_WRITE else written
+                            kept[id(line)] = kept.get(id(line), 0) | _mask((offset, size_bytes))
+    found = {line: mask & ~written.get(line, 0) for line, mask in prefetched.items()}
+    return {line: mask for line, mask in found.items() if mask}
+
+
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, prefetched: Mapping[int, int]) -> None:
         self.scene = Scene()
+        self._prefetched = prefetched
         self._fields: dict[tuple[str, int, int], tuple[Fields, object]] = {}
-        self._lines: dict[tuple[str, int], tuple[Line, PictureLine]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[str, int, tuple[int, ...]], int] = {}
         self._kept: list[object] = []
@@ -191,7 +249,7 @@ class _Builder:
         return number
 
     def _line(self, holder: str, line: PictureLine) -> Line:
-        known = self._lines.get((holder, id(line)))
+        known = self.scene.lines.get((holder, id(line)))
         if known is None:
             key = holder, line.offset, id(line.fields)
             named = self._fields.get(key)
@@ -202,7 +260,8 @@ class _Builder:
                     place = holder, member
                     self.scene.starts[place] = min(start, self.scene.starts.get(place, start))
             touched = tuple((one.core, _masks(one.read), _masks(one.written)) for one in line.touched)
-            known = self._lines[holder, id(line)] = Line(named[0], touched), line
+            prefetched = self._prefetched.get(id(line), 0)
+            known = self.scene.lines[holder, id(line)] = Line(named[0], touched, prefetched), line
         return known[0]
 
     def _learn_entries(self, finding: Finding) -> None:

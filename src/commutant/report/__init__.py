@@ -14,6 +14,7 @@ from commutant.report.groups import (
     by_weight,
     group_findings,
     has_failing_call,
+    may_fail,
 )
 from commutant.report.hints import HintKind, hint, kind_by_name
 from commutant.report.junit import junit
@@ -64,6 +65,7 @@ __all__ = [
     "lines_of_tests",
     "loop_of",
     "loop_program",
+    "may_fail",
     "not_reached",
     "parallel_calls",
     "print_by_sharing",

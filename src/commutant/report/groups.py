@@ -108,6 +108,11 @@ def has_failing_call(orders: Sequence[Order]) -> bool:
     return any(all(map(_is_error, results)) for results in zip(*outcomes, strict=True))
 
 
+def may_fail(orders: Sequence[Order]) -> bool:
+    """Whether one of the calls fails in some acceptable outcome of some order."""
+    return any(_is_error(result) for order in orders for outcome in order.outcomes for result in outcome.results)
+
+
 def _is_error(result: Value) -> bool:
     return isinstance(result, dict) and "errno" in result
 

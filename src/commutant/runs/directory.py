@@ -209,7 +209,7 @@ class RunWriter:
             known = LineReader()
             for _ in run._records(known):
                 pass
-            writer._lines = LineWriter(known.findings, known.pictures, known.fields)
+            writer._lines = LineWriter(known.findings, known.pictures, known.fields, known.courses)
         except BaseException:
             writer.close()
             raise

@@ -3,16 +3,22 @@
     {"finding": {...}, "number": 0}                                     a shared line, with both stacks
     {"fields": [[0, 4, "struct file.f_count"], ...], "number": 0}       what the bytes of a line are called
     {"picture": {"holder": "struct file", "lines": [[64, 0, [[0, [], [[0, 4]]], [1, [[0, 4]], []]]]]}, "number": 0}
-    {"test": "open-open-17fda557db39", "outcome": "conflicting", "findings": [0], "pictures": [[0]], ...}
+    {"course": [[0, [[577, 3, 24, 4]]], [1, [[512, 0, 0, 8], [580, 0, 24, 4]]]], "number": 0}
+    {"test": "open-open-17fda557db39", "outcome": "conflicting", "findings": [0], "pictures": [[0]],
+     "courses": [[[1204, 1190], [[0, [0]]]], null], ...}
 
-Findings, fields and pictures stand there once, numbered from 0 in the order of their lines, before the first line that
-names them. A line of a picture is its offset in the object, the number of its fields, and per core the ranges of bytes
-that it read and wrote, as first byte and number of bytes.
+Findings, fields, pictures and courses stand there once, numbered from 0 in the order of their lines, before the first
+line that names them. A line of a picture is its offset in the object, the number of its fields, and per core the ranges
+of bytes that it read and wrote, as first byte and number of bytes. A course is what was done to one line: per core its
+accesses in order, each as the number of the core's accesses before it, its kind (0 read, 1 write, 2 prefetch for
+writing, 3 read and write by one instruction), first byte and number of bytes. The courses of a test are, for each of
+its orders, the accesses that each core's call made in all, and the objects: number of the picture, and for each of its
+lines the number of the course.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -20,7 +26,23 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from commutant.campaign import Outcome, Verdict
 from commutant.documents import Count, Measure, Part, encode, read
-from commutant.mtrace import NOTHING_IGNORED, ByteRange, Finding, LineField, Picture, PictureLine, Touched
+from commutant.mtrace import (
+    LINE_BYTES,
+    NOTHING_IGNORED,
+    AccessKind,
+    ByteRange,
+    CourseAccess,
+    Finding,
+    LineField,
+    ObjectCourse,
+    Picture,
+    PictureLine,
+    Touched,
+    WindowCourse,
+    check_within_line,
+    pack_course,
+    unpack_course,
+)
 from commutant.support import IdentityCache, plural
 
 MAX_KNOWN = 1 << 14
@@ -66,10 +88,34 @@ class NumberedPicture(Part, frozen=True):
     number: Count
 
 
+class CoursedAccess(Part, frozen=True, array_like=True):
+    """An access of a course: how many of its core's came before it, what it does, and to which bytes."""
+
+    position: Annotated[int, Meta(ge=0, lt=1 << 32)]
+    kind: Annotated[int, Meta(ge=0, le=int(max(AccessKind)))]
+    offset: Annotated[int, Meta(ge=0, lt=LINE_BYTES)]
+    size_bytes: Annotated[int, Meta(ge=1, le=LINE_BYTES)]
+
+
+CoursedCore = tuple[Annotated[int, Meta(ge=0, lt=256)], tuple[CoursedAccess, ...]]
+"""A core, and its accesses to a line in order."""
+
+
+class NumberedCourse(Part, frozen=True):
+    """What cores did to a line, and the number by which tests name that."""
+
+    course: tuple[CoursedCore, ...]
+    number: Count
+
+
+CoursedWindow = tuple[tuple[Count, ...], tuple[tuple[Count, tuple[Count, ...]], ...]]
+"""The accesses of each core, and per object the number of its picture and the courses of its lines."""
+
+
 class JudgedLine(Part, frozen=True, omit_defaults=True):
     """A verdict; its findings, and the pictures beside each, are named by number.
 
-    `seconds` is how long the campaign had run. Runs of earlier versions have no pictures.
+    `seconds` is how long the campaign had run. Runs of earlier versions have no pictures, or no courses.
     """
 
     test: str
@@ -81,9 +127,10 @@ class JudgedLine(Part, frozen=True, omit_defaults=True):
     seconds: Measure
     pictures: tuple[Annotated[tuple[Count, ...], Meta(min_length=1)], ...] | UnsetType = UNSET
     collision: bool = False
+    courses: tuple[CoursedWindow | None, ...] | UnsetType = UNSET
 
 
-VERDICT_LINES = (JudgedLine, NumberedFinding, NumberedPicture, NumberedFields)
+VERDICT_LINES = (JudgedLine, NumberedFinding, NumberedPicture, NumberedFields, NumberedCourse)
 
 
 class LineWriter:
@@ -94,12 +141,14 @@ class LineWriter:
         findings: Sequence[Finding] = (),
         pictures: Sequence[Picture] = (),
         fields: Sequence[tuple[LineField, ...]] = (),
+        courses: Sequence[bytes] = (),
     ) -> None:
         """All that is given stands in the file already."""
         self._numbers = {finding: number for number, finding in enumerate(findings)}
         self._first = list(findings)  # by number
         self._pictures = {picture: number for number, picture in enumerate(pictures)}
         self._fields = {one: number for number, one in enumerate(fields)}
+        self._courses = {course: number for number, course in enumerate(courses)}
         self._new: list[Part] = []
         # Comparing takes time, and sessions give the same objects again and again.
         self._finding_number = IdentityCache(self._number_finding, MAX_KNOWN)
@@ -119,6 +168,7 @@ class LineWriter:
             seconds=round(seconds, 3),
             pictures=pictures or UNSET,
             collision=verdict.collision,
+            courses=tuple(map(self._coursed, verdict.courses)) or UNSET,
         )
         new, self._new = [*self._new, judged], []
         known = tuple([self._first[number] for number in numbers])
@@ -147,6 +197,24 @@ class LineWriter:
             self._new.append(NumberedPicture(DrawnPicture(picture.holder, drawn), number))
         return number
 
+    def _coursed(self, course: WindowCourse | None) -> CoursedWindow | None:
+        if course is None:
+            return None
+        objects = tuple(
+            (self._picture_number(one.picture), tuple(map(self._number_course, one.lines))) for one in course.objects
+        )
+        return course.periods, objects
+
+    def _number_course(self, course: bytes) -> int:
+        number = self._courses.get(course)
+        if number is None:
+            number = self._courses[course] = len(self._courses)
+            cores: dict[int, list[CoursedAccess]] = {}
+            for position, core, *what in unpack_course(course):
+                cores.setdefault(core, []).append(CoursedAccess(position, *what))
+            self._new.append(NumberedCourse(tuple((core, tuple(made)) for core, made in cores.items()), number))
+        return number
+
     def _number_fields(self, fields: tuple[LineField, ...]) -> int:
         number = self._fields.get(fields)
         if number is None:
@@ -161,15 +229,18 @@ class _Members(Part, frozen=True):
     finding: Raw | UnsetType = UNSET
     picture: Raw | UnsetType = UNSET
     fields: Raw | UnsetType = UNSET
+    course: Raw | UnsetType = UNSET
 
 
 class LineReader:
-    """Reads line by line; `findings`, `pictures` and `fields` are those read so far, by number."""
+    """Reads line by line; `findings`, `pictures`, `fields` and `courses` are those read so far, by number."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.pictures: list[Picture] = []
         self.fields: list[tuple[LineField, ...]] = []
+        self.courses: list[bytes] = []
+        self._periods: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._touched: dict[Touched, Touched] = {}
         self._lines: dict[PictureLine, PictureLine] = {}
 
@@ -190,6 +261,11 @@ class LineReader:
             named = read(NumberedFields, line)
             _expect(named.number, len(self.fields), "fields")
             self.fields.append(named.fields)
+            return None
+        if members.course is not UNSET:
+            made = read(NumberedCourse, line)
+            _expect(made.number, len(self.courses), "course")
+            self.courses.append(pack_course(_accesses(made.course)))
             return None
         return self._verdict(read(JudgedLine, line))
 
@@ -213,6 +289,7 @@ class LineReader:
             raise ValueError("pictures is a list of numbers for each finding")
         if any(number >= len(self.pictures) for numbers in shown for number in numbers):
             raise ValueError(f"pictures names one that does not stand before it: {shown!r:.80}")
+        courses = () if line.courses is UNSET else line.courses
         verdict = Verdict(
             line.test,
             line.outcome,
@@ -222,8 +299,34 @@ class LineReader:
             line.detail,
             line.collision,
             tuple([tuple([self.pictures[number] for number in numbers]) for numbers in shown]),
+            tuple([self._course(course) for course in courses]),
         )
         return verdict, line.seconds
+
+    def _course(self, window: CoursedWindow | None) -> WindowCourse | None:
+        if window is None:
+            return None
+        periods, objects = window
+        made: list[ObjectCourse] = []
+        for picture, courses in objects:
+            if picture >= len(self.pictures) or any(number >= len(self.courses) for number in courses):
+                raise ValueError(f"courses names what does not stand before it: {(picture, courses)!r:.80}")
+            if len(courses) != len(self.pictures[picture].lines):
+                raise ValueError(f"courses is a number for each line of a picture: {(picture, courses)!r:.80}")
+            made.append(ObjectCourse(self.pictures[picture], tuple([self.courses[number] for number in courses])))
+        return WindowCourse(self._periods.setdefault(periods, periods), tuple(made))
+
+
+def _accesses(course: Iterable[CoursedCore]) -> Iterator[CourseAccess]:
+    """The accesses of a line; raises ValueError for one beyond the line, and where a core's are not in order."""
+    for core, made in course:
+        last = -1
+        for one in made:
+            check_within_line([(one.offset, one.size_bytes)])
+            if one.position < last:
+                raise ValueError(f"a course is in order: {one.position} stands after {last}")
+            last = one.position
+            yield CourseAccess(one.position, core, one.kind, one.offset, one.size_bytes)
 
 
 def _expect(number: int, expected: int, kind: str) -> None:

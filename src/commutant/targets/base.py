@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from commutant.mtrace import Finding, Picture
+from commutant.mtrace import Finding, Picture, WindowCourse
 from commutant.support import OnProgress
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ class WindowRecord:
     """What one window showed.
 
     `findings` are the conflicts that stay after the ignoring rules, beside each in `pictures` the object that shows it
-    (no pictures where the target draws none); `ignored` counts, per rule, the
-    conflicting lines that were dropped. `wrong` is None if the outcome was acceptable, else a text that says which call
-    or observation returned what, and what was acceptable. `crashed` tells that the implementation died in this window:
-    then the other fields are empty and the session has restarted itself. `unsupported` says what the target does
-    not offer, so that the window was not run; `unreached` how its set-up led to another state than the test's, by a
-    choice that the model leaves to the implementation, so that it says nothing of the test. `aborted` are the calls
-    whose transactions were aborted; they were made again, so that the outcome can be right.
+    (no pictures where the target draws none), and `course` in which order these were touched; `ignored` counts, per
+    rule, the conflicting lines that were dropped. `wrong` is None if the outcome was acceptable, else a text that says
+    which call or observation returned what, and what was acceptable. `crashed` tells that the implementation died in
+    this window: then the other fields are empty and the session has restarted itself. `unsupported` says what the
+    target does not offer, so that the window was not run; `unreached` how its set-up led to another state than the
+    test's, by a choice that the model leaves to the implementation, so that it says nothing of the test. `aborted` are
+    the calls whose transactions were aborted; they were made again, so that the outcome can be right.
     """
 
     job: Job
@@ -51,6 +51,7 @@ class WindowRecord:
     unsupported: str | None = None
     unreached: str | None = None
     aborted: tuple[int, ...] = ()
+    course: WindowCourse | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from commutant.documents import builtins
 from commutant.mtrace import TracedWindow
 from commutant.support import IdentityCache, UsageError
 from commutant.targets.base import Job, SequenceRecord, WindowRecord
+from commutant.targets.names import renamed
 
 Record = TypeVar("Record")
 
@@ -42,13 +43,19 @@ class CaseRegistry:
     """The test cases that a session has met, each read once however often it is run, and parts that tests share once
     for all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, name_length: int | None = None) -> None:
+        """`name_length` is that of the names in all tests; None leaves them as they are."""
+        renaming = renamed(name_length) if name_length is not None else str
+
+        def written(part: object) -> str:
+            return renaming(encode(builtins(part)))
+
         self.native = _native.TestBook()
         self._numbers: dict[str, int] = {}
-        self._calls = IdentityCache(lambda calls: self.native.add_calls(encode(builtins(calls))))
-        self._setup = IdentityCache(lambda setup: self.native.add_steps("setup", encode(builtins(setup))))
-        self._observe = IdentityCache(lambda observe: self.native.add_steps("observe", encode(builtins(observe))))
-        self._orders = IdentityCache(lambda orders: self.native.add_orders(encode(builtins(orders))))
+        self._calls = IdentityCache(lambda calls: self.native.add_calls(written(calls)))
+        self._setup = IdentityCache(lambda setup: self.native.add_steps("setup", written(setup)))
+        self._observe = IdentityCache(lambda observe: self.native.add_steps("observe", written(observe)))
+        self._orders = IdentityCache(lambda orders: self.native.add_orders(written(orders)))
 
     def number(self, test: TestCase) -> int:
         """The number of a test in the native book; UsageError if it cannot be run."""
@@ -103,6 +110,7 @@ class WindowBatch:
                 window.ignored,
                 wrong,
                 pictures=window.pictures,
+                course=window.course,
                 unsupported=unsupported,
                 unreached=unreached,
                 aborted=tuple(aborted),

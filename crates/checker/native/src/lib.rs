@@ -7,6 +7,7 @@ mod scalefs;
 mod symbolic;
 mod traces;
 mod transactions;
+mod transfers;
 mod wire;
 
 use pyo3::prelude::*;
@@ -19,5 +20,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     transactions::register(module)?;
     symbolic::register(module)?;
     traces::register(module)?;
+    transfers::register(module)?;
     wire::register(module)
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use kernel_naming::{KernelSymbols, KernelTypes, Namer};
 use mtrace::conflict::Sharing;
+use mtrace::courses::CourseAccess;
 use mtrace::findings::{LineExample, NamedAccess, NamedWindow, TraceAnalyzer};
 use mtrace::kallsyms::layout_of_kernel;
 use mtrace::loaded as names;
@@ -18,6 +19,8 @@ use pyo3::exceptions::{PyException, PyIndexError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyTuple;
+
+use crate::transfers;
 
 create_exception!(_native, TraceError, PyException, "A trace that is damaged or ends too early; one line says where.");
 
@@ -190,8 +193,11 @@ impl Read for InterruptibleFile {
 type Analyzer = TraceAnalyzer<BufReader<InterruptibleFile>>;
 
 /// What Python gets of a window: sequence, numbers of findings and of the pictures that show them, ignored lines per rule,
-/// counted accesses per core, accesses that the tracer lost.
-type WindowParts = (u64, Vec<(u32, u32)>, Vec<u32>, Vec<u64>, u64);
+/// counted accesses per core, accesses that the tracer lost, its course.
+type WindowParts = (u64, Vec<(u32, u32)>, Vec<u32>, Vec<u64>, u64, CourseParts);
+/// What Python gets of a window's course: logged accesses per core, and for each object that shows a finding the number of
+/// its picture and per line what was done to it, as `transfers::pack` makes bytes of it.
+type CourseParts = (Vec<u32>, Vec<(u32, Vec<Vec<u8>>)>);
 /// What Python gets of an access: core, write, offset, size in bytes, function, stack.
 type AccessParts = (u8, u8, u8, u8, String, Vec<String>);
 /// What Python gets of a finding: object, field, "true", "false" or "neighbour", accesses, the line where it was met first.
@@ -284,8 +290,11 @@ fn trace_error(error: impl ToString) -> PyErr {
 }
 
 fn window_parts(window: NamedWindow) -> WindowParts {
-    let NamedWindow { sequence, lost_accesses, counted_accesses, ignored_lines, findings } = window;
-    (sequence, findings, ignored_lines.to_vec(), counted_accesses, lost_accesses)
+    let NamedWindow { sequence, lost_accesses, counted_accesses, logged_accesses, ignored_lines, findings, objects } =
+        window;
+    let packed = |lines: Vec<Vec<CourseAccess>>| lines.iter().map(|line| transfers::pack(line)).collect();
+    let objects = objects.into_iter().map(|(picture, lines)| (picture, packed(lines))).collect();
+    (sequence, findings, ignored_lines.to_vec(), counted_accesses, lost_accesses, (logged_accesses, objects))
 }
 
 fn line_parts(line: &LineExample) -> LineParts {

@@ -33,7 +33,7 @@ fn show<R: std::io::Read>(
     decoder: &TraceDecoder<R>,
     namer: Option<&Namer>,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let Window { sequence, lost_accesses, counted_accesses, ignored_lines, lines } = window;
+    let Window { sequence, lost_accesses, counted_accesses, logged_accesses: _, ignored_lines, lines } = window;
     println!("window {sequence}: accesses {counted_accesses:?}, ignored {ignored_lines:?}, lost {lost_accesses}");
     let function = |address: u64| match namer.and_then(|namer| namer.function(address)) {
         Some(function) => function.to_string(),

@@ -21,7 +21,7 @@
 use std::ops::Range;
 
 use mtrace::encode::{self, WindowSummary, WindowWriter};
-use mtrace::record::{Access, MAX_ACCESSES, MAX_CAPTURES, Moments};
+use mtrace::record::{Access, MAX_ACCESSES, MAX_CAPTURES, MAX_CORES, Moments};
 use mtrace::rules::RULE_COUNT;
 use mtrace::{LINE_BYTES, OBJECT_ALIGNMENT_BYTES, PAIR_BYTES};
 
@@ -223,7 +223,7 @@ fn pieces(entry: &Entry, direct_map: DirectMap, objects: &Objects) -> impl Itera
 struct Kept {
     rank: u32,
     order: u32,
-    last: u32,
+    made: Moments,
     access: Access,
 }
 
@@ -414,7 +414,7 @@ impl WindowAnalysis {
         }
         self.rank_lines();
         let node_at = stacks.begin_window(buffer);
-        self.keep_accesses(vcpus, direct_map, stacks);
+        let logged_accesses = self.keep_accesses(vcpus, direct_map, stacks);
         stacks.write_new(node_at, buffer);
 
         let mut counted_accesses = vec![0; core_count];
@@ -426,6 +426,7 @@ impl WindowAnalysis {
             sequence,
             lost_accesses: lost,
             counted_accesses: &counted_accesses,
+            logged_accesses: &logged_accesses[..core_count],
             ignored_lines: &ignored_lines,
         };
         self.write(&summary, capturer, buffer);
@@ -518,18 +519,30 @@ impl WindowAnalysis {
     }
 
     /// Third pass: collects the distinct accesses to the lines that stay, by line and then first occurrence.
-    fn keep_accesses(&mut self, vcpus: &mut [(u8, &mut Vcpu)], direct_map: DirectMap, stacks: &mut TraceStacks) {
+    /// Gives for each core how many accesses of its log count; none of a window without such lines.
+    fn keep_accesses(
+        &mut self,
+        vcpus: &mut [(u8, &mut Vcpu)],
+        direct_map: DirectMap,
+        stacks: &mut TraceStacks,
+    ) -> [u32; MAX_CORES] {
         self.kept.clear();
+        let mut logged_accesses = [0; MAX_CORES];
         if self.staying.is_empty() {
-            return;
+            return logged_accesses;
         }
         self.marks.clear(self.lines.all.len());
         self.staying.iter().for_each(|line| self.marks.set(*line));
         let mut line_of = self.line_of.iter();
         for (core, vcpu) in vcpus {
             let Vcpu { log, tree, .. } = &mut **vcpu;
-            let counting = |(entry, line): &(&Entry, &u32)| entry.category == COUNTS && self.marks.may_have(**line);
-            for (entry, _) in log.iter().zip(&mut line_of).filter(counting) {
+            let mut next = 0;
+            for (entry, line) in log.iter().zip(&mut line_of).filter(|(entry, _)| entry.category == COUNTS) {
+                let at = next;
+                next += 1;
+                if !self.marks.may_have(*line) {
+                    continue;
+                }
                 for piece in pieces(entry, direct_map, &self.objects) {
                     let Some(rank) = self.lines.find(piece.slot_key).map(|line| line.rank) else { continue };
                     if rank == DROPPED {
@@ -543,9 +556,11 @@ impl WindowAnalysis {
                         size_bytes: piece.size_bytes,
                         kind: entry.kind,
                     };
-                    self.kept.push(Kept { rank, order: self.kept.len() as u32, last: self.kept.len() as u32, access });
+                    let made = Moments { first: at, last: at };
+                    self.kept.push(Kept { rank, order: self.kept.len() as u32, made, access });
                 }
             }
+            logged_accesses[usize::from(*core)] = next;
         }
         let identity = |kept: &Kept| {
             let access = &kept.access;
@@ -556,11 +571,12 @@ impl WindowAnalysis {
         self.kept.dedup_by(|later, kept| {
             let same = identity(later) == identity(kept);
             if same {
-                kept.last = later.order;
+                kept.made.last = later.made.last;
             }
             same
         });
         self.kept.sort_unstable_by_key(|kept| (kept.rank, kept.order));
+        logged_accesses
     }
 
     fn write<C: Capturer>(&mut self, summary: &WindowSummary<'_>, mut capturer: Option<&mut C>, buffer: &mut Vec<u8>) {
@@ -576,8 +592,7 @@ impl WindowAnalysis {
             self.accesses.clear();
             self.accesses.extend(own.iter().take(MAX_ACCESSES).map(|kept| kept.access));
             self.moments.clear();
-            let made = |kept: &Kept| Moments { first: kept.order, last: kept.last };
-            self.moments.extend(own.iter().take(MAX_ACCESSES).map(made));
+            self.moments.extend(own.iter().take(MAX_ACCESSES).map(|kept| kept.made));
             unwritten += own.len() - self.accesses.len();
             self.captures.clear();
             self.captured.clear();
@@ -664,7 +679,13 @@ fn capture_objects<C: Capturer>(
 
 /// Writes a window in which nothing was recorded.
 pub fn write_empty(sequence: u64, buffer: &mut Vec<u8>) {
-    let summary = WindowSummary { sequence, lost_accesses: 0, counted_accesses: &[], ignored_lines: &[0; RULE_COUNT] };
+    let summary = WindowSummary {
+        sequence,
+        lost_accesses: 0,
+        counted_accesses: &[],
+        logged_accesses: &[],
+        ignored_lines: &[0; RULE_COUNT],
+    };
     encode::WindowWriter::begin(buffer, &summary).finish();
 }
 

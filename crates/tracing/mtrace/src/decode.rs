@@ -349,6 +349,7 @@ fn parse_window(
     let position = body.position();
     let line_count = body.u32()? as usize;
     let counted_accesses = (0..core_count).map(|_| body.u64()).collect::<Result<Vec<_>, _>>()?;
+    let logged_accesses = (0..core_count).map(|_| body.u32()).collect::<Result<Vec<_>, _>>()?;
     let mut ignored_lines = [0; RULE_COUNT];
     for count in &mut ignored_lines {
         *count = body.u32()?;
@@ -359,19 +360,19 @@ fn parse_window(
     let mut lines: Vec<SharedLine> = Vec::with_capacity(line_count);
     for _ in 0..line_count {
         let position = body.position();
-        let line = parse_line(body, header, core_count, node_count)?;
+        let line = parse_line(body, header, &logged_accesses, node_count)?;
         if lines.last().is_some_and(|last| (last.address, last.physical) >= (line.address, line.physical)) {
             return Err(damaged(position, format!("expected lines by ascending address, got {:#x}", line.address)));
         }
         lines.push(line);
     }
-    Ok(Window { sequence, lost_accesses, counted_accesses, ignored_lines, lines })
+    Ok(Window { sequence, lost_accesses, counted_accesses, logged_accesses, ignored_lines, lines })
 }
 
 fn parse_line(
     body: &mut Body<'_>,
     header: &Header,
-    core_count: usize,
+    logged_accesses: &[u32],
     node_count: usize,
 ) -> Result<SharedLine, TraceError> {
     let position = body.position();
@@ -408,9 +409,10 @@ fn parse_line(
             let problem = format!("expected a stack node below {node_count}, got {stack}");
             return Err(damaged(position + 8, problem));
         }
-        if usize::from(core) >= core_count {
+        let Some(&logged) = logged_accesses.get(usize::from(core)) else {
+            let core_count = logged_accesses.len();
             return Err(damaged(position + 12, format!("expected a core below {core_count}, got {core}")));
-        }
+        };
         if size_bytes == 0 || u16::from(offset) + u16::from(size_bytes) > 64 {
             let problem = format!("expected bytes within a line, got {size_bytes} bytes from byte {offset}");
             return Err(damaged(position + 13, problem));
@@ -423,6 +425,9 @@ fn parse_line(
         if made.last < made.first {
             let problem = format!("expected a last time from {} on, got {}", made.first, made.last);
             return Err(damaged(position + 20, problem));
+        }
+        if made.last >= logged {
+            return Err(damaged(position + 20, format!("expected times below {logged}, got {}", made.last)));
         }
         moments.push(made);
         accesses.push(Access { instruction, stack, core, offset, size_bytes, kind });

@@ -113,6 +113,8 @@ pub struct WindowSummary<'a> {
     pub lost_accesses: u64,
     /// As [`Window::counted_accesses`].
     pub counted_accesses: &'a [u64],
+    /// As [`Window::logged_accesses`]; one for each core that `counted_accesses` has.
+    pub logged_accesses: &'a [u32],
     /// As [`Window::ignored_lines`].
     pub ignored_lines: &'a [u32; RULE_COUNT],
 }
@@ -128,6 +130,10 @@ impl<'a> WindowWriter<'a> {
         let line_count_at = record.buffer.len();
         record.buffer.extend_from_slice(&[0; 4]);
         for count in summary.counted_accesses {
+            record.buffer.extend_from_slice(&count.to_le_bytes());
+        }
+        assert_eq!(summary.counted_accesses.len(), summary.logged_accesses.len(), "both are of the same cores");
+        for count in summary.logged_accesses {
             record.buffer.extend_from_slice(&count.to_le_bytes());
         }
         for count in summary.ignored_lines {
@@ -187,6 +193,7 @@ pub fn window(buffer: &mut Vec<u8>, window: &Window) {
         sequence: window.sequence,
         lost_accesses: window.lost_accesses,
         counted_accesses: &window.counted_accesses,
+        logged_accesses: &window.logged_accesses,
         ignored_lines: &window.ignored_lines,
     };
     let mut writer = WindowWriter::begin(buffer, &summary);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
 use crate::conflict::{Conflict, Places, Sharing, conflicts, neighbours};
+use crate::courses::{CourseAccess, course};
 use crate::decode::{TraceDecoder, TraceError};
 use crate::names::Names;
 use crate::pictures::{Fields, PictureStore, Touched, touched};
@@ -78,6 +79,10 @@ pub struct NamedWindow {
     pub counted_accesses: Vec<u64>,
     /// As [`Window::ignored_lines`].
     pub ignored_lines: [u32; RULE_COUNT],
+    /// As [`Window::logged_accesses`].
+    pub logged_accesses: Vec<u32>,
+    /// The objects that show findings: the number of each one's picture, and the courses of its lines.
+    pub objects: Vec<(u32, Vec<Vec<CourseAccess>>)>,
     /// The findings' numbers, each with that of the picture that shows it ([`PictureStore`]); each pair once, ascending.
     pub findings: Vec<(u32, u32)>,
 }
@@ -193,8 +198,14 @@ impl FindingStore {
         let numbers: Vec<u32> = numbered.collect();
         let lines: Vec<(&SharedLine, u8)> =
             drawn.iter().map(|(&place, &offset)| (&window.lines[place], offset)).collect();
-        let pictures = self.pictures.of_window(&lines, &mut self.names);
-        let pictures: HashMap<usize, u32> = drawn.into_keys().zip(pictures).collect();
+        let objects = self.pictures.of_window(&lines, &mut self.names);
+        let places: Vec<usize> = drawn.into_keys().collect();
+        let pictures: HashMap<usize, u32> = objects
+            .iter()
+            .flat_map(|(number, members)| members.iter().map(|&index| (places[index], *number)))
+            .collect();
+        let courses = |members: &[usize]| members.iter().map(|&index| course(lines[index].0)).collect();
+        let objects = objects.iter().map(|(number, members)| (*number, courses(members))).collect();
         let shown = numbers.into_iter().zip(&found).map(|(number, (places, _))| (number, pictures[&places[0]]));
         let mut findings: Vec<(u32, u32)> = shown.collect();
         findings.sort_unstable();
@@ -203,6 +214,8 @@ impl FindingStore {
             sequence: window.sequence,
             lost_accesses: window.lost_accesses,
             counted_accesses: window.counted_accesses.clone(),
+            logged_accesses: window.logged_accesses.clone(),
+            objects,
             ignored_lines: window.ignored_lines,
             findings,
         }

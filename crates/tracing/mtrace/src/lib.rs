@@ -10,11 +10,13 @@
 //! - [`conflict`]: from the accesses to one line to what is shared there;
 //! - [`blocks`], [`loaded`]: what a program's memory consists of, and names of a program that loads libraries;
 //! - [`names`], [`findings`]: its names, and windows as lists of numbered findings;
-//! - [`pictures`]: the shared lines of one object, with all that each core touched of them.
+//! - [`pictures`]: the shared lines of one object, with all that each core touched of them;
+//! - [`courses`]: the same in the order in which it was done.
 #![forbid(unsafe_code)]
 
 pub mod blocks;
 pub mod conflict;
+pub mod courses;
 pub mod decode;
 pub mod encode;
 pub mod findings;

@@ -64,14 +64,16 @@ impl PictureStore {
         self.fields.get(number as usize)
     }
 
-    /// For each of a window's lines, with an offset that is touched in it, the number of its object's picture.
-    pub fn of_window(&mut self, lines: &[(&SharedLine, u8)], names: &mut Names) -> Vec<u32> {
+    /// The objects of a window's lines, each line with an offset that is touched in it: for each the number of its picture,
+    /// and which of the lines are its, ascending.
+    pub fn of_window(&mut self, lines: &[(&SharedLine, u8)], names: &mut Names) -> Vec<(u32, Vec<usize>)> {
         let mut objects: BTreeMap<(Holder, u64), Vec<usize>> = BTreeMap::new();
         for (index, (line, offset)) in lines.iter().enumerate() {
             objects.entry(names.holder(line, *offset)).or_default().push(index);
         }
-        let mut numbers = vec![0; lines.len()];
-        for ((Holder { name, start }, _), members) in objects {
+        let mut numbered = Vec::with_capacity(objects.len());
+        for ((Holder { name, start }, _), mut members) in objects {
+            members.sort_by_key(|&index| lines[index].0.address.wrapping_sub(start).cast_signed());
             let drawn = |&index: &usize| {
                 let line = lines[index].0;
                 let offset = line.address.wrapping_sub(start).cast_signed();
@@ -86,19 +88,15 @@ impl PictureStore {
                 });
                 PictureLine { offset, fields, touched: touched(line) }
             };
-            let mut drawn: Vec<PictureLine> = members.iter().map(drawn).collect();
-            drawn.sort_by_key(|line| line.offset);
-            let picture = Picture { holder: name, lines: drawn };
+            let picture = Picture { holder: name, lines: members.iter().map(drawn).collect() };
             let next = self.pictures.len() as u32;
             let number = *self.numbers.entry(picture.clone()).or_insert(next);
             if number == next {
                 self.pictures.push(picture);
             }
-            for index in members {
-                numbers[index] = number;
-            }
+            numbered.push((number, members));
         }
-        numbers
+        numbered
     }
 }
 
@@ -181,9 +179,9 @@ mod tests {
         let (one, other, third) = (line(0x1000, 0), line(0x1040, 0), line(0x1000, 1));
         let mut names = Names::new(NameSource::Program(Vec::new()));
         let mut store = PictureStore::default();
-        assert_eq!(store.of_window(&[(&other, 0), (&one, 0)], &mut names), [1, 0]);
-        assert_eq!(store.of_window(&[(&one, 0)], &mut names), [0]);
-        assert_eq!(store.of_window(&[(&third, 0)], &mut names), [2]);
+        assert_eq!(store.of_window(&[(&other, 0), (&one, 0)], &mut names), [(0, vec![1]), (1, vec![0])]);
+        assert_eq!(store.of_window(&[(&one, 0)], &mut names), [(0, vec![0])]);
+        assert_eq!(store.of_window(&[(&third, 0)], &mut names), [(2, vec![0])]);
         let picture = store.get(1).expect("a known number");
         assert_eq!((picture.holder.as_str(), picture.lines[0].offset), ("", 0x1040));
     }

@@ -7,7 +7,7 @@ use crate::rules::{RULE_COUNT, Rule};
 /// First bytes of a trace. The high first byte and the line ends show a transfer that damaged the file as text.
 pub const MAGIC: [u8; 8] = *b"\x89MTRACE\n";
 /// Version of the format that this crate reads and writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 32;
 /// Bytes in front of each record's body: kind, length of the body, checksum.
@@ -123,7 +123,8 @@ impl Access {
     }
 }
 
-/// When a core made an access: how many of its accesses to shared lines came before it, the first time and the last time.
+/// When a core made an access: how many of the accesses of its log that count came before it, the first time and the last
+/// time. An access that a border of lines cuts in two was made at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moments {
     /// The first time.
@@ -157,6 +158,9 @@ pub struct Window {
     pub lost_accesses: u64,
     /// Accesses that count, per core.
     pub counted_accesses: Vec<u64>,
+    /// Accesses that count, per core, exact repetitions of the same instruction left out: all [`Moments`] lie below. 0 in a
+    /// window without shared lines.
+    pub logged_accesses: Vec<u32>,
     /// Conflicting lines that each rule removed, in the order of [`Rule::ALL`].
     pub ignored_lines: [u32; RULE_COUNT],
     /// The shared lines, by ascending address (virtual, then physical: two processes may use one virtual address).

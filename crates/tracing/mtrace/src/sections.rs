@@ -316,7 +316,14 @@ mod tests {
 
     fn window(lines: Vec<SharedLine>) -> Window {
         let ignored_lines = [0; crate::rules::RULE_COUNT];
-        Window { sequence: 0, lost_accesses: 0, counted_accesses: vec![0, 0], ignored_lines, lines }
+        Window {
+            sequence: 0,
+            lost_accesses: 0,
+            counted_accesses: vec![0, 0],
+            logged_accesses: vec![200, 200],
+            ignored_lines,
+            lines,
+        }
     }
 
     fn steps(instruction: u64) -> Option<Step> {

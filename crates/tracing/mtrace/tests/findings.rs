@@ -21,7 +21,14 @@ fn access(core: u8, instruction: u64, stack: u32, offset: u8, write: bool) -> Ac
 }
 
 fn window(sequence: u64, lines: Vec<SharedLine>) -> Window {
-    Window { sequence, lost_accesses: 0, counted_accesses: vec![5, 6], ignored_lines: [0, 1, 0, 0, 0, 0], lines }
+    Window {
+        sequence,
+        lost_accesses: 0,
+        counted_accesses: vec![5, 6],
+        logged_accesses: vec![64, 64],
+        ignored_lines: [0, 1, 0, 0, 0, 0],
+        lines,
+    }
 }
 
 fn line(address: u64, accesses: Vec<Access>) -> SharedLine {

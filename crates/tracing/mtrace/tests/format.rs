@@ -40,7 +40,7 @@ fn any_access(cores: u8, nodes: u32) -> impl Strategy<Value = Access> {
 
 fn any_line(cores: u8, nodes: u32) -> impl Strategy<Value = SharedLine> {
     let captures = proptest::collection::vec(proptest::collection::vec(any::<u8>(), CAPTURE_BYTES), 0..4);
-    let moments = (any::<u32>(), any::<u32>()).prop_map(|(a, b)| Moments { first: a.min(b), last: a.max(b) });
+    let moments = (0..u32::MAX, 0..u32::MAX).prop_map(|(a, b)| Moments { first: a.min(b), last: a.max(b) });
     let accesses = proptest::collection::vec((any_access(cores, nodes), moments), 0..8);
     let physical = proptest::option::of((0u64..1 << 40).prop_map(|line| line * 64));
     ((any::<u64>().prop_map(|address| address & !63), physical), captures, accesses).prop_map(
@@ -78,6 +78,7 @@ fn any_trace() -> impl Strategy<Value = Vec<Written>> {
                 sequence: sequence as u64,
                 lost_accesses: u64::from(reset),
                 counted_accesses: (0..u64::from(cores)).collect(),
+                logged_accesses: vec![u32::MAX; usize::from(cores)],
                 ignored_lines,
                 lines,
             }));
@@ -242,7 +243,7 @@ fn messages_name_position_and_expectation() {
     assert!(message_of(&with(0, 0)).starts_with("trace damaged at byte 0: expected the first eight bytes of a trace"));
     assert_eq!(
         message_of(&with(8, 9)),
-        "trace damaged at byte 8: expected format version 2, got 9; trace again with this release"
+        "trace damaged at byte 8: expected format version 3, got 9; trace again with this release"
     );
     assert!(message_of(&with(12, 2)).contains("at byte 12: expected mode 0 (user) or 1 (system), got 2"));
     assert!(message_of(&with(18, 1)).contains("at byte 16: expected captures of at most 1024 bytes, got 65536"));
@@ -282,7 +283,7 @@ fn a_message_of_the_tracer_is_passed_on() {
     assert_eq!(events, [Event::Message("no more room".to_owned()), Event::End(0)]);
 }
 
-/// A header, a stack node, and a window with one line: its first 20 bytes at 64, a capture at 84, an access at 88.
+/// A header, a stack node, and a window with one line: its first 20 bytes at 72, a capture at 92, an access at 96.
 fn documented() -> Vec<u8> {
     let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes: 4 }).to_vec();
     encode::stack_nodes(&mut bytes, 1, &[StackNode { parent: 0, site: 0x1122_3344_5566_7788 }]);
@@ -294,6 +295,7 @@ fn documented() -> Vec<u8> {
             sequence: 0,
             lost_accesses: 5,
             counted_accesses: vec![6, 7],
+            logged_accesses: vec![6, 5],
             ignored_lines: [1, 2, 3, 4, 5, 6],
             lines: vec![SharedLine {
                 address: 0x1000,
@@ -321,18 +323,19 @@ fn each_part_of_a_window_is_refused_where_it_stands() {
         (window + 17, 0xff, window + 16, "expected at most"),
         (window + 18, 5, window + 18, "expected 6 rules, got 5"),
         (window + 20, 3, window + 20, "expected 3 lines, got 48 bytes"),
-        (window + 20, 0, window + 64, "expected the end of this record, got 48 further bytes"),
-        (window + 20, 2, window + 112, "expected 8 further bytes in this record, got 0"),
-        (window + 64, 1, window + 64, "expected a line's address, got 0x1001"),
-        (window + 72, 0xfe, window + 72, "expected a line's physical address, got 0xfffffffffffffffe"),
-        (window + 81, 0xff, window + 80, "expected at most"),
-        (window + 82, 2, window + 88, "expected 2 accesses, got 24 bytes"),
-        (window + 96, 2, window + 96, "expected a stack node below 2, got 2"),
-        (window + 100, 2, window + 100, "expected a core below 2, got 2"),
-        (window + 101, 61, window + 101, "expected bytes within a line, got 4 bytes from byte 61"),
-        (window + 102, 0, window + 101, "expected bytes within a line, got 0 bytes from byte 8"),
-        (window + 103, 3, window + 103, "expected 0 (read), 1 (write) or 2 (prefetch for writing), got 3"),
-        (window + 108, 2, window + 108, "expected a last time from 3 on, got 2"),
+        (window + 20, 0, window + 72, "expected the end of this record, got 48 further bytes"),
+        (window + 20, 2, window + 120, "expected 8 further bytes in this record, got 0"),
+        (window + 72, 1, window + 72, "expected a line's address, got 0x1001"),
+        (window + 80, 0xfe, window + 80, "expected a line's physical address, got 0xfffffffffffffffe"),
+        (window + 89, 0xff, window + 88, "expected at most"),
+        (window + 90, 2, window + 96, "expected 2 accesses, got 24 bytes"),
+        (window + 104, 2, window + 104, "expected a stack node below 2, got 2"),
+        (window + 108, 2, window + 108, "expected a core below 2, got 2"),
+        (window + 109, 61, window + 109, "expected bytes within a line, got 4 bytes from byte 61"),
+        (window + 110, 0, window + 109, "expected bytes within a line, got 0 bytes from byte 8"),
+        (window + 111, 3, window + 111, "expected 0 (read), 1 (write) or 2 (prefetch for writing), got 3"),
+        (window + 116, 2, window + 116, "expected a last time from 3 on, got 2"),
+        (window + 116, 5, window + 116, "expected times below 5, got 5"),
     ] {
         let mut changed = bytes.clone();
         changed[place] = value;
@@ -340,7 +343,7 @@ fn each_part_of_a_window_is_refused_where_it_stands() {
         let message = message_of(&changed);
         assert!(message.starts_with(&format!("trace damaged at byte {position}: {expected}")), "{message}");
     }
-    for (place, value) in [(window + 72, 0xff), (window + 101, 60), (window + 102, 56), (window + 108, 3)] {
+    for (place, value) in [(window + 80, 0xff), (window + 109, 60), (window + 110, 56), (window + 116, 3)] {
         let mut changed = bytes.clone();
         changed[place] = value;
         encode::end(&mut changed, 1);
@@ -360,13 +363,14 @@ fn bytes_are_as_documented() {
         record.extend_from_slice(body);
         record
     };
-    let header = [&b"\x89MTRACE\n"[..], &[2, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0], &[0; 12]].concat();
+    let header = [&b"\x89MTRACE\n"[..], &[3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0], &[0; 12]].concat();
     let nodes = [&[1, 0, 0, 0, 1, 0, 0, 0][..], &[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11], &[0; 4]].concat();
     let window = [
         &[0; 8][..],
         &[5, 0, 0, 0, 0, 0, 0, 0],
         &[2, 0, 6, 0, 1, 0, 0, 0],
         &[6, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0],
+        &[6, 0, 0, 0, 5, 0, 0, 0],
         &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0],
         &[0x00, 0x10, 0, 0, 0, 0, 0, 0],
         &[0xff; 8],
@@ -380,13 +384,23 @@ fn bytes_are_as_documented() {
 }
 
 fn empty_window(lines: Vec<SharedLine>) -> Window {
-    Window { sequence: 0, lost_accesses: 0, counted_accesses: vec![0; 2], ignored_lines: Default::default(), lines }
+    let (counted_accesses, logged_accesses) = (vec![0; 2], vec![0; 2]);
+    Window {
+        sequence: 0,
+        lost_accesses: 0,
+        counted_accesses,
+        logged_accesses,
+        ignored_lines: Default::default(),
+        lines,
+    }
 }
 
 #[test]
 fn lines_without_accesses_and_as_many_cores_as_there_may_be_are_read_back() {
     let line = |address| SharedLine { address, physical: None, captures: vec![], accesses: vec![], moments: vec![] };
-    let window = Window { counted_accesses: vec![7; MAX_CORES], ..empty_window(vec![line(64), line(128)]) };
+    let cores = (vec![7; MAX_CORES], vec![5; MAX_CORES]);
+    let window =
+        Window { counted_accesses: cores.0, logged_accesses: cores.1, ..empty_window(vec![line(64), line(128)]) };
     let events = read_all(&bytes_of(&[Written::Window(window.clone())])[..]).expect("a correct trace");
     assert!(matches!(&events[0], Event::Window(read) if *read == window), "{events:?}");
 }
@@ -406,8 +420,13 @@ fn nodes_of_several_records_are_numbered_on() {
 fn room_is_what_a_record_takes_whatever_lies_before_it() {
     let most = |before: usize| {
         let mut buffer = vec![0; before];
-        let summary =
-            WindowSummary { sequence: 0, lost_accesses: 0, counted_accesses: &[], ignored_lines: &[0; RULE_COUNT] };
+        let summary = WindowSummary {
+            sequence: 0,
+            lost_accesses: 0,
+            counted_accesses: &[],
+            logged_accesses: &[],
+            ignored_lines: &[0; RULE_COUNT],
+        };
         let writer = WindowWriter::begin(&mut buffer, &summary);
         let most = (0..1_000_000).rev().find(|&count| writer.has_room(0, count)).expect("room for one");
         assert!(writer.has_room(10, most - 1) && !writer.has_room(ACCESS_BYTES, most));

@@ -53,7 +53,14 @@ fn findings(owners: [&str; 2], is_nested: bool) -> Vec<Finding> {
     let capture_bytes = ObjectCapture::SIZE_BYTES as u32;
     let mut bytes = encode::header(&Header { mode: Mode::System, capture_bytes }).to_vec();
     let ignored_lines = [0; mtrace::rules::RULE_COUNT];
-    let window = Window { sequence: 0, lost_accesses: 0, counted_accesses: vec![6, 6], ignored_lines, lines };
+    let window = Window {
+        sequence: 0,
+        lost_accesses: 0,
+        counted_accesses: vec![6, 6],
+        logged_accesses: vec![200, 200],
+        ignored_lines,
+        lines,
+    };
     encode::window(&mut bytes, &window);
     encode::end(&mut bytes, 1);
     let symbols = KernelSymbols::parse(SYMBOLS.as_bytes()).expect("symbols");

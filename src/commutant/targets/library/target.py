@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commutant import _native
-from commutant.mtrace import Finding, Picture, TracedWindow
+from commutant.mtrace import Finding, TracedWindow
 from commutant.support import RunError, UsageError, artifacts, start_program
 from commutant.targets.base import Target
 from commutant.targets.counted import USUAL, Counted
 from commutant.targets.library.adapter import check_file
 from commutant.targets.library.options import Options, parse_options
+from commutant.targets.process.drawings import Drawn
 from commutant.targets.process.program import NameSource
 from commutant.targets.process.running import LIMITS
 from commutant.targets.process.target import ProgramTarget, other_seeds
@@ -69,9 +70,9 @@ class _LibraryNaming:
         """As `Naming.named`: the trace reader has said all."""
         return finding
 
-    def drawn(self, window: TracedWindow) -> Sequence[Picture]:
+    def drawn(self, window: TracedWindow) -> Drawn:
         """As `Naming.drawn`: the trace reader has said all."""
-        return window.pictures
+        return window.pictures, window.course
 
 
 class LibraryTarget(ProgramTarget):

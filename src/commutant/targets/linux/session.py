@@ -48,10 +48,10 @@ class _Crashed(Generic[Record]):
 class LinuxSession:
     """One virtual machine that runs windows; the machine is started by `start`, and anew after each crash."""
 
-    def __init__(self, start: Start) -> None:
-        """Starts the machine; raises RunError if it does not come up."""
+    def __init__(self, start: Start, name_length: int | None = None) -> None:
+        """Starts the machine; raises RunError if it does not come up. `name_length` is that of the tests' names."""
         self._start = start
-        self._registry = CaseRegistry()
+        self._registry = CaseRegistry(name_length)
         self._machine: TracedMachine | None = None
         self._pending: deque[_Submitted] = deque()
         self._closed = False

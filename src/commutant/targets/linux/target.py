@@ -32,6 +32,7 @@ from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_coun
 from commutant.targets.linux import selftest
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
+from commutant.targets.names import LENGTHS
 from commutant.targets.options import CPUS_KEY, Option, cpus, existing_file, number, one_of, read_options, text_of
 from commutant.targets.runner import Signature, read_calls, signature
 
@@ -60,7 +61,8 @@ class LinuxOptions:
 
     The file system and its mount options; a kernel of the user's own and further words for its command line; virtual
     CPUs that do work, and memory of a guest, where it is not to be as much as is needed; the kernel's vmlinux with
-    debug information, for stacks with inlined functions and lines; ignoring rules switched off.
+    debug information, for stacks with inlined functions and lines; how long file names are, where they are not to be as
+    short as the corpus has them; ignoring rules switched off.
     """
 
     file_system: str = "tmpfs"
@@ -70,6 +72,7 @@ class LinuxOptions:
     cpus: int | None = None
     memory_mib: int | None = None
     debug: Path | None = None
+    names: int | None = None
     counted: Counted = USUAL
 
 
@@ -80,6 +83,7 @@ OPTIONS = {
     "debug": existing_file("a vmlinux with debug information"),
     "append": text_of(_WORDS, _PRINTABLE, "WORDS"),
     CPUS_KEY: cpus(low=2),
+    "names": number(LENGTHS.start, LENGTHS.stop - 1),
     "memory": number(MEMORY_MIB.start, MEMORY_MIB.stop - 1),
 }
 _FIELDS = {"fs": "file_system", "memory": "memory_mib"}
@@ -167,7 +171,9 @@ class LinuxTarget:
         started = self._started
         if started is None:
             raise RunError("the target linux has not been started")
-        session = LinuxSession(lambda: TracedMachine(started.snapshot, started.emulator, started.tracer, counted))
+        session = LinuxSession(
+            lambda: TracedMachine(started.snapshot, started.emulator, started.tracer, counted), self.options.names
+        )
         self._sessions.append(session)
         return session
 
@@ -188,6 +194,8 @@ class LinuxTarget:
         """Kernel, QEMU and all arguments that make up the machine."""
         description: dict[str, object] = {"file_system": self.options.file_system, "host": platform.platform()}
         description |= self.options.counted.described()
+        if self.options.names is not None:
+            description["name_length"] = self.options.names
         if self.options.debug is not None:
             description["debug_information"] = str(self.options.debug)
         if self._started is not None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -14,9 +13,9 @@ from typing import Protocol, Self
 from msgspec import structs
 
 from commutant import _native
-from commutant.mtrace import Finding, Picture, TracedWindow
+from commutant.mtrace import Finding, TracedWindow
 from commutant.targets.counted import USUAL, Counted
-from commutant.targets.process.drawings import Drawings
+from commutant.targets.process.drawings import Drawings, Drawn
 from commutant.targets.process.objects import ObjectMap
 from commutant.targets.runner import ask
 from commutant.targets.stacks import Stacks, distinct_names, without_copy
@@ -45,8 +44,8 @@ class Naming(Protocol):
     def named(self, finding: Finding) -> Finding:
         """The finding with what else is known of it; raises RunError if the program's list of objects is damaged."""
 
-    def drawn(self, window: TracedWindow) -> Sequence[Picture]:
-        """The pictures of the window's findings, with what is known of their objects."""
+    def drawn(self, window: TracedWindow) -> Drawn:
+        """The pictures of the window's findings, with what is known of their objects, and the course of their lines."""
 
 
 class Program(Protocol):
@@ -132,7 +131,7 @@ class _FixedNaming:
         fields = tuple(structs.replace(field, name=without_copy(field.name)) for field in named.fields)
         return structs.replace(named, object=without_copy(named.object), under=without_copy(named.under), fields=fields)
 
-    def drawn(self, window: TracedWindow) -> Sequence[Picture]:
+    def drawn(self, window: TracedWindow) -> Drawn:
         """As `Naming.drawn`."""
         return self.drawings.of(window, self.objects)
 

@@ -142,7 +142,7 @@ class ProcessSession:
         naming = self._program.naming
         assert naming is not None, "who finds something has names for it"
         named = [self._named(finding) for finding in window.findings]
-        pictures = naming.drawn(window)
+        pictures, course = naming.drawn(window)
         unique: dict[tuple[str, str, str], Finding] = {}
         shown = dict.fromkeys(
             (unique.setdefault(finding.identity, finding).identity, picture)
@@ -152,4 +152,5 @@ class ProcessSession:
             window,
             findings=tuple([unique[identity] for identity, _ in shown]),
             pictures=tuple([picture for _, picture in shown]),
+            course=course,
         )

@@ -1,0 +1,83 @@
+//! Transfers of lines (crate `transfers`) for courses as Python keeps them: packed, eight bytes an access.
+//!
+//! ```text
+//! | position u32 | core u8 | kind u8 | first byte u8 | bytes u8 |      little-endian; core by core, each core's in order
+//! ```
+
+use mtrace::courses::CourseAccess;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use transfers::{Access, Course, Kind, Part, Protocol};
+
+const ACCESS_BYTES: usize = 8;
+
+/// Adds this part to the native module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(course_transfers, module)?)
+}
+
+/// The bytes of a line's course.
+pub fn pack(course: &[CourseAccess]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(course.len() * ACCESS_BYTES);
+    for access in course {
+        bytes.extend_from_slice(&access.position.to_le_bytes());
+        bytes.extend_from_slice(&[access.core, access.kind as u8, access.offset, access.size_bytes]);
+    }
+    bytes
+}
+
+/// The accesses of a line by core.
+fn unpack(bytes: &[u8], periods: &[u32]) -> PyResult<Vec<Vec<Access>>> {
+    let mut cores = vec![Vec::new(); periods.len()];
+    let (accesses, rest) = bytes.as_chunks::<ACCESS_BYTES>();
+    if !rest.is_empty() {
+        return Err(PyValueError::new_err(format!("expected accesses of {ACCESS_BYTES} bytes, got {}", bytes.len())));
+    }
+    for &[a, b, c, d, core, kind, offset, size_bytes] in accesses {
+        let position = u32::from_le_bytes([a, b, c, d]);
+        let period = periods.get(usize::from(core)).copied().unwrap_or(0);
+        let kind = Kind::from_number(kind).filter(|_| offset < 64 && (1..=64 - offset).contains(&size_bytes));
+        let (Some(kind), true) = (kind, position < period) else {
+            let expected = format!("position {position} of core {core}, {size_bytes} bytes from byte {offset}");
+            return Err(PyValueError::new_err(format!("expected an access of the window, got {expected}")));
+        };
+        let bytes = (u64::MAX >> (64 - size_bytes)) << offset;
+        cores[usize::from(core)].push(Access { position, kind, bytes });
+    }
+    Ok(cores)
+}
+
+/// What a new line has of an old one: line, core, bytes whose reads come along, bytes whose writes do.
+type PartNumbers = (usize, usize, u64, u64);
+
+/// The expected transfers of an object's lines in each of several layouts, a layout being new lines, each of them parts: for
+/// caches that share a modified line on a read, and for those that take it over. ValueError if a course is damaged.
+#[pyfunction]
+fn course_transfers(
+    periods: Vec<u32>,
+    lines: Vec<PyBackedBytes>,
+    layouts: Vec<Vec<Vec<PartNumbers>>>,
+    cores: u32,
+) -> PyResult<Vec<(f64, f64)>> {
+    if cores < 2 {
+        return Err(PyValueError::new_err(format!("expected two cores or more, got {cores}")));
+    }
+    let lines = lines.iter().map(|line| unpack(line, &periods)).collect::<PyResult<Vec<_>>>()?;
+    let (line_count, core_count) = (lines.len(), periods.len());
+    let course = Course { periods, lines };
+    let measured = |layout: Vec<Vec<PartNumbers>>| {
+        let mut sums = (0.0, 0.0);
+        for parts in layout {
+            let parts: Vec<Part> =
+                parts.into_iter().map(|(line, core, read, written)| Part { line, core, read, written }).collect();
+            if parts.iter().any(|part| part.line >= line_count || part.core >= core_count) {
+                return Err(PyValueError::new_err("a layout names a line or a core that the course does not have"));
+            }
+            sums.0 += course.transfers(&parts, cores, Protocol::Plain);
+            sums.1 += course.transfers(&parts, cores, Protocol::TakesOver);
+        }
+        Ok(sums)
+    };
+    layouts.into_iter().map(measured).collect()
+}

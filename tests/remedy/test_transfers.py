@@ -1,0 +1,95 @@
+"""Transfers of lines on the planted library: what a change is predicted to save is what the changed build has less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from commutant.mtrace import AccessKind, CourseAccess, unpack_course
+from commutant.remedy import Change, Mix, Sense, Traffic, Way, rank_savings, saving_of, scene_of, traffic_of
+from commutant.support import UsageError
+from tests.remedy.test_planted import MACROS, TESTS, verdicts
+
+CALLS = {test.id: tuple(call.call for call in test.calls) for test in TESTS}
+ALL_ALIKE = Mix({})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("planted")
+
+
+def traffic(folder: Path, macros: tuple[str, ...], cores: int = 2) -> Traffic:
+    found = verdicts(folder, macros)
+    return traffic_of(found, scene_of(found), CALLS, (), cores)
+
+
+def plain(traffic: Traffic) -> Mapping[str, float]:
+    return {test: total.plain for test, total in traffic.totals.items()}
+
+
+def test_a_course_has_what_each_core_did_in_order(folder: Path) -> None:
+    (found,) = (one for one in verdicts(folder, ()) if CALLS[one.test_id] == ("read_limit", "note_hit"))
+    first, second = found.courses
+    assert first is not None and second is not None
+    (met,) = first.objects
+    by_core: dict[int, list[CourseAccess]] = {}
+    for access in unpack_course(met.lines[0]):
+        by_core.setdefault(access.core, []).append(access)
+    reader, writer = (by_core[core] for core in sorted(by_core))
+    assert [(one.kind, one.offset, one.size_bytes) for one in reader] == [(AccessKind.READ, 0, 8)]
+    kinds = [(one.kind, one.offset, one.size_bytes) for one in writer]
+    assert kinds == [(AccessKind.READ, 8, 8), (AccessKind.WRITE, 8, 8)]
+    assert writer[0].position < writer[1].position
+    for core, made in by_core.items():
+        assert all(one.position < first.periods[core] for one in made)
+
+
+@pytest.mark.parametrize("macros", [("OWN_LINE",), ("SPREAD",), ("DIVIDED",), ("OWN_LINE", "SPREAD")])
+@pytest.mark.parametrize("cores", [2, 32])
+def test_what_is_saved_is_what_the_changed_build_has_less(folder: Path, macros: tuple[str, ...], cores: int) -> None:
+    before, after = plain(traffic(folder, (), cores)), plain(traffic(folder, macros, cores))
+    base = traffic(folder, (), cores)
+    changes = [MACROS[macro] for macro in macros]
+    saved = dict.fromkeys(before, 0.0)
+    for number in base.touching(changes):
+        (cost,) = base.after(number, [changes])
+        for test, count in base.by_meeting[number].items():
+            saved[test] += (base.before[number] - cost).plain * count
+    for test in before:
+        assert before[test] - saved[test] == pytest.approx(after[test], abs=0.05), (CALLS[test], before[test])
+    assert sum(saved.values()) > 1
+
+
+def test_a_move_that_frees_nothing_saves_transfers_and_is_listed(folder: Path) -> None:
+    base = traffic(folder, (), 32)
+    own_line = saving_of(base, [Change(Way.MOVE, "ledger.hits")], ALL_ALIKE)
+    assert own_line.best is not None
+    assert own_line.saved.plain > 0
+    assert "ledger.limit" in own_line.neighbours
+    savings = rank_savings(base, Sense(base.scene, ()), ALL_ALIKE, 10)
+    shares = [row.share.plain for row in savings.layouts]
+    assert shares == sorted(shares, reverse=True)
+    assert all(row.share.plain < 0 for row in savings.worse)
+    for row in savings.layouts:
+        assert row.share == saving_of(base, row.changes, ALL_ALIKE).share
+
+
+def test_a_mix_weighs_pairs_by_how_often_they_meet(folder: Path) -> None:
+    base = traffic(folder, ())
+    weights = Mix({"read_limit": 1, "note_hit": 3}).weights(base.sets)
+    assert weights["read_limit", "read_limit"] == pytest.approx(1 / 16)
+    assert weights["read_limit", "note_hit"] == pytest.approx(6 / 16)
+    assert weights["note_hit", "note_hit"] == pytest.approx(9 / 16)
+    with pytest.raises(UsageError, match=r"^--mix: no test .* makes 'stat'; expected calls of "):
+        Mix({"stat": 1.0}).weights(base.sets)
+
+
+def test_a_run_without_courses_says_so(folder: Path) -> None:
+    from dataclasses import replace
+
+    found = [replace(one, courses=()) for one in verdicts(folder, ())]
+    with pytest.raises(UsageError, match="does not say in which order lines were touched"):
+        traffic_of(found, scene_of(found), CALLS, ())
