@@ -237,9 +237,8 @@ def _changes(meeting: Meeting, sense: Sense, partings: Mapping[tuple[str, int], 
                 yield Change(Way.MOVE, leaving[0])
         for member in members:
             for way in sense.ways(member, member in fields.arrays):
-                is_alone = way is Way.MOVE and len(members) < 2
                 changes_something = way is Way.DROP_WRITE and not sense.in_vain(member) and line.is_looked_at(member)
-                if not is_alone and not changes_something:
+                if not changes_something:
                     yield Change(way, member)
 
 

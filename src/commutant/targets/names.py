@@ -9,8 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-LENGTHS = range(4, 256)
-"""What a name's length may be: longer than any of a corpus, and what a directory takes."""
+from commutant.targets.options import Option, number
+
+_SHORTEST, _LONGEST = 4, 255
+"""Longer than any name of a corpus, and as long as a directory takes."""
+
+_NUMBER = number(_SHORTEST, _LONGEST)
+
+
+def _read(text: str) -> int:
+    if text == "long":
+        return _LONGEST
+    try:
+        return int(_NUMBER.read(text))
+    except ValueError:
+        raise ValueError(f"`long` ({_LONGEST} letters), or a number from {_SHORTEST} to {_LONGEST}") from None
+
+
+LENGTH = Option("long|N", _read)
+"""How long the names of tests are."""
 
 _NAME = re.compile(r'"(n[0-9]{1,3})"')
 _LETTERS = "-and-on-with-letters"

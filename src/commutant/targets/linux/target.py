@@ -32,7 +32,7 @@ from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_coun
 from commutant.targets.linux import selftest
 from commutant.targets.linux.session import LinuxSession
 from commutant.targets.linux.tracing import TracedMachine, TracerFiles
-from commutant.targets.names import LENGTHS
+from commutant.targets.names import LENGTH
 from commutant.targets.options import CPUS_KEY, Option, cpus, existing_file, number, one_of, read_options, text_of
 from commutant.targets.runner import Signature, read_calls, signature
 
@@ -83,7 +83,7 @@ OPTIONS = {
     "debug": existing_file("a vmlinux with debug information"),
     "append": text_of(_WORDS, _PRINTABLE, "WORDS"),
     CPUS_KEY: cpus(low=2),
-    "names": number(LENGTHS.start, LENGTHS.stop - 1),
+    "names": LENGTH,
     "memory": number(MEMORY_MIB.start, MEMORY_MIB.stop - 1),
 }
 _FIELDS = {"fs": "file_system", "memory": "memory_mib"}
