@@ -2,7 +2,7 @@
 
 cargo-mutants, which is installed once as pinned below, lists the mutants. Those that are drawn are woven into a copy of
 the tree (`mutants_woven.py`), and the tests of the crates that have to notice are built there: in debug mode; with a
-scheduler that chooses threads (`--cfg shuttle`), as in `make test`; and, for those that are left, the models of
+scheduler that chooses threads (`--cfg shuttle`), as in `make test ALL=1`; and, for those that are left, the models of
 `make test-long` (`--cfg loom`). What the compiler refuses is taken out of the text;
 the mutants of constants cannot have a switch and are left out of the draw's results. Then each test runs once to tell
 which mutants it reaches, and for each mutant those tests run that reach it, the quick ones first, until one fails.

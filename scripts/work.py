@@ -112,7 +112,7 @@ class Workers:
                 done = self._run(number, piece)
                 with self._change:
                     self._finish(number, done)
-        except BaseException as fault:  # what a worker raises ends all, and is raised by `run`
+        except BaseException as fault:  # noqa: BLE001 - whatever it is ends all, and `run` raises it
             self._stop(fault)
 
     def _take(self, number: int) -> Work | None:
