@@ -90,7 +90,7 @@ def check_native_module() -> Diagnosis:
 
 def judge_emulator(emulator: Emulator) -> Diagnosis:
     """Whether a QEMU that can trace at all is of a version that was tested."""
-    if emulator.is_tested:
+    if not emulator.untested:
         return Diagnosis("qemu", State.OK, f"{emulator.path}, {emulator.version}")
     advice = f"tested are {tested_versions()}; every campaign's self-test decides whether this one traces rightly"
     return Diagnosis("qemu", State.WARNING, f"{emulator.path}, {emulator.version}", advice)

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from commutant.guest.cpio import initramfs
 from commutant.guest.emulator import Emulator, find_emulator
 from commutant.guest.kernel import default_kernel
-from commutant.guest.machine import Hardware
+from commutant.guest.machine import Hardware, processor
 from commutant.guest.snapshot import Guest as RunnerGuest
 from commutant.guest.snapshot import take_snapshot
 from commutant.mtrace.trace import TraceReader, kernel_layout, kernel_names
@@ -39,14 +39,8 @@ class Guest:
         plugin += [f"ignore_{rule}={rules}" for rule in RULES]
         command = [
             *(self.emulator.path, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none"),
-            *(
-                "-machine",
-                "pc,hpet=off,memory-backend=ram",
-                "-accel",
-                f"tcg,thread={threads}",
-                "-cpu",
-                "max,-erms,-fsrm",
-            ),
+            *("-machine", "pc,hpet=off,memory-backend=ram", "-accel", f"tcg,thread={threads}"),
+            *("-cpu", processor(self.emulator)),
             *("-smp", "3", "-m", "256", "-serial", "stdio"),
             *("-object", f"memory-backend-file,id=ram,size=256M,mem-path={ram},share=on"),
             *("-kernel", str(self.folder / "vmlinux"), "-initrd", str(self.folder / "initramfs")),

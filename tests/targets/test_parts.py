@@ -208,7 +208,6 @@ def _fake_qemu(folder: Path, script: str) -> None:
     ("script", "expected"),
     [
         ("echo QEMU emulator version 5.2.0", "version 5.2.0 cannot trace"),
-        ("echo QEMU emulator version 10.0.2", "version 10.0.2 cannot trace"),
         ("echo hello", "expected a version"),
         ("exit 7", "does not start"),
     ],
@@ -226,6 +225,9 @@ def test_a_fit_qemu_is_found_and_a_missing_one_said(tmp_path: Path, monkeypatch:
         find_emulator()
     _fake_qemu(tmp_path, "echo 'QEMU emulator version 7.2.22 (Debian 1:7.2)'")
     assert find_emulator().version == "version 7.2.22 (Debian 1:7.2)"
+    assert find_emulator().untested == ""
+    _fake_qemu(tmp_path, "echo 'QEMU emulator version 11.1.0'")
+    assert find_emulator().untested.startswith("QEMU version 11.1.0 was not tested (tested: 7.2 and 10.0)")
 
 
 def test_json_of_the_monitor_is_one_line() -> None:

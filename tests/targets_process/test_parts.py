@@ -257,7 +257,6 @@ def test_a_program_that_cannot_be_run_ends_the_session(tmp_path: Path) -> None:
     ("answer", "message"),
     [
         ("qemu-x86_64 version 7.1.0 (Debian)", "version 7.1.0 .* cannot trace; tested with 7.2"),
-        ("qemu-x86_64 version 9.0.0", "cannot trace"),
         ("hello", "expected a version, got 'hello'"),
     ],
 )

@@ -21,7 +21,7 @@ from commutant.guest.kernel import (
     kernel_of,
     unpack,
 )
-from commutant.guest.machine import GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments
+from commutant.guest.machine import GuestSilent, GuestStopped, Hardware, Tracer, hardware_arguments, processor
 from commutant.guest.package import open_package, open_sources
 from commutant.guest.qmp import Monitor
 from commutant.guest.region import BATCH_LIMIT_BYTES, LEAST_RAM_BYTES, SLOT_COUNT, Region
@@ -72,6 +72,7 @@ __all__ = [
     "open_package",
     "open_sources",
     "prepare_kernel",
+    "processor",
     "source_archive",
     "take_snapshot",
     "tested_versions",

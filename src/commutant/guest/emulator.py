@@ -20,10 +20,24 @@ class Emulator:
     version: str
 
     @property
-    def is_tested(self) -> bool:
-        """Whether all of Commutant was tried with its version."""
+    def number(self) -> tuple[int, int]:
+        """The first two numbers of its version."""
+        return self._judged.number
+
+    @property
+    def untested(self) -> str:
+        """What to say if nobody has tried all of Commutant with its version; nothing if somebody has."""
+        if self._judged.is_tested:
+            return ""
+        return (
+            f"QEMU {self.version} was not tested (tested: {tested_versions()}); the self-test found it to trace rightly"
+        )
+
+    @property
+    def _judged(self) -> Version:
         version = version_in(self.version)
-        return isinstance(version, Version) and version.is_tested
+        assert isinstance(version, Version), version
+        return version
 
 
 def find_emulator() -> Emulator:

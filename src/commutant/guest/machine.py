@@ -77,11 +77,25 @@ class Hardware:
         return self.memory_mib << 20
 
 
-def hardware_arguments(hardware: Hardware) -> list[str]:
+_PROCESSOR = "max,family=15,model=107,stepping=1,-erms,-fsrm"
+_NEWER_STRINGS = ",-fzrm,-fsrs,-fsrc"
+_KNOWS_NEWER_STRINGS = (9, 0)
+
+
+def processor(emulator: Emulator) -> str:
+    """The argument of `-cpu`: the same processor from every version of QEMU.
+
+    `max` is of another family from one version to the next, by which Linux chooses how it copies memory. Fast string
+    instructions are off, since one of them would be one access of many lines; older versions do not know the newer.
+    """
+    return _PROCESSOR + (_NEWER_STRINGS if emulator.number >= _KNOWS_NEWER_STRINGS else "")
+
+
+def hardware_arguments(emulator: Emulator, hardware: Hardware) -> list[str]:
     """The arguments that make up the machine and must be the same for a snapshot and its resumption."""
     return [
         *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"),
-        *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"),
+        *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single", "-cpu", processor(emulator)),
         *("-smp", str(hardware.core_count + 1), "-m", str(hardware.memory_mib)),
     ]
 
@@ -115,7 +129,7 @@ class Machine:
             tracer = make_tracer(self.ram_descriptor) if make_tracer else None
             passed += tracer.descriptors if tracer else ()
             command = [
-                *(emulator.path, "-name", "commutant", *hardware_arguments(hardware)),
+                *(emulator.path, "-name", "commutant", *hardware_arguments(emulator, hardware)),
                 *("-sandbox", _SANDBOX),
                 "-object",
                 f"memory-backend-file,id=ram,size={hardware.memory_bytes},mem-path=/proc/self/fd/{self.ram_descriptor},share=on",

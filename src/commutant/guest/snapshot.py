@@ -147,7 +147,7 @@ def take_snapshot(emulator: Emulator, guest: Guest, on_progress: OnProgress) -> 
     key = json.dumps(
         [
             *(_FORMAT, guest.kernel.sha256 + guest.kernel.types_sha256, hashlib.sha256(runner_image).hexdigest()),
-            *(emulator.version, hardware_arguments(guest.hardware), guest.command_line),
+            *(emulator.version, hardware_arguments(emulator, guest.hardware), guest.command_line),
             [guest.kernel.modules[name] for name in guest.modules],
             *(guest.file_system.tool, tool_version(guest.file_system)),
         ]

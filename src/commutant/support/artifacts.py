@@ -14,7 +14,7 @@ _FOLDER = Path(__file__).resolve().parents[1] / "_artifacts"
 
 
 def plugin_path() -> Path:
-    """The QEMU plugin (a shared library for the plugin interface of QEMU 7.2). Raises RunError if it is missing."""
+    """The QEMU plugin (a shared library for any of its plugin interfaces). Raises RunError if it is missing."""
     return _artifact("libcommutant_mtrace_plugin.so", "the tracer plugin")
 
 

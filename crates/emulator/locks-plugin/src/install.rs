@@ -5,6 +5,7 @@ use std::path::Path;
 
 use kernel_naming::{KernelSymbols, KernelTypes};
 use qemu_plugin::abi::{Info, PluginId};
+use qemu_plugin::current;
 use qemu_plugin::install::install;
 use qemu_plugin::ram::Ram;
 
@@ -34,6 +35,7 @@ fn start(id: PluginId, info: &Info, arguments: Arguments) -> Result<(), String> 
             if info.max_vcpus > kernel::CPU_LIMIT as c_int {
                 return Err(format!("expected at most {} virtual CPUs, got {}", kernel::CPU_LIMIT, info.max_vcpus));
             }
+            current::prepare()?;
             let symbols = KernelSymbols::parse(&read(&files.kallsyms)?).map_err(|error| error.to_string())?;
             let types = KernelTypes::parse(&read(&files.btf)?).map_err(|error| error.to_string())?;
             let functions = kernel::Functions::find(&symbols)?;

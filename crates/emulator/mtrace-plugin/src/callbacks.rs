@@ -19,6 +19,7 @@ use crate::tracer::{
 };
 use crate::vcpu::{Site, Vcpu};
 use qemu_plugin::abi::{self, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
+use qemu_plugin::current;
 
 /// Registers the callbacks that do not depend on an instruction.
 pub fn register(id: PluginId) {
@@ -53,6 +54,9 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
             (instruction, abi::with_instruction_bytes(instruction, classify))
         }
     };
+    if tracer.mode == Mode::System {
+        current::bind(); // this is the thread that will run the code
+    }
     let recording = tracer.translates_recording();
     for index in 0..count {
         let (instruction, kind) = instruction(index);
@@ -64,13 +68,13 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
 fn instrument(tracer: &Tracer, instruction: *mut Instruction, kind: Kind, recording: bool) {
     // SAFETY: the instruction is valid during the translation callback.
     let address = unsafe { abi::qemu_plugin_insn_vaddr(instruction) };
-    let on_execution = |callback: abi::ExecutionCallback, data: u64| {
+    let register = |callback: abi::ExecutionCallback, registers, data: u64| {
         // SAFETY: the instruction is valid during the translation callback; `data` is a number, not a pointer.
         unsafe {
-            let data = data as *mut c_void;
-            abi::qemu_plugin_register_vcpu_insn_exec_cb(instruction, callback, abi::CALLBACK_NO_REGISTERS, data);
+            abi::qemu_plugin_register_vcpu_insn_exec_cb(instruction, callback, registers, data as *mut c_void);
         }
     };
+    let on_execution = |callback, data| register(callback, abi::CALLBACK_NO_REGISTERS, data);
     if let Kind::Marker(marker) = kind {
         on_execution(on_marker, marker as u64);
         return;
@@ -83,7 +87,8 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, kind: Kind, record
         && tracer.registers.is_some()
     {
         let prefetch = tracer.keep_prefetch(Prefetch { site: Site::new(address, 0), operand });
-        on_execution(on_prefetch, std::ptr::from_ref(prefetch).expose_provenance() as u64);
+        let data = std::ptr::from_ref(prefetch).expose_provenance() as u64;
+        register(on_prefetch, abi::CALLBACK_READS_REGISTERS, data);
     }
     let mut memory: Option<MemoryCallback> = match (tracer.mode, kind) {
         (Mode::User, Kind::Call) => Some(on_call_of_program),
@@ -141,7 +146,7 @@ fn instrument(tracer: &Tracer, instruction: *mut Instruction, kind: Kind, record
 
 extern "C" fn on_marker(vcpu: c_uint, code: *mut c_void) {
     if let (Some(tracer), Some(marker)) = (tracer(), Marker::from_code(code as u8)) {
-        tracer.mark(vcpu, marker);
+        tracer.mark(current::index(vcpu), marker);
     }
 }
 
@@ -353,6 +358,7 @@ const LOWEST_OF_PROGRAMS: u64 = 1 << 16;
 extern "C" fn on_prefetch(index: c_uint, prefetch: *mut c_void) {
     let Some(tracer) = tracer().filter(|_| RECORDING.load(Ordering::Relaxed)) else { return };
     let Some(registers) = &tracer.registers else { return };
+    let index = current::index(index);
     // SAFETY: what `Tracer::keep_prefetch` gave, which is never freed.
     let Prefetch { site, operand } = unsafe { &*prefetch.cast::<Prefetch>() };
     let Some(address) = operand.address(site.address(), |register| registers.read(index, register)) else { return };

@@ -16,6 +16,7 @@ use crate::objects::{CAPTURE_BYTES, Objects};
 use crate::output::Output;
 use crate::tracer::{self, Setup};
 use qemu_plugin::abi::{Info, PluginId};
+use qemu_plugin::current;
 use qemu_plugin::install::install;
 use qemu_plugin::ram::Ram;
 use qemu_plugin::registers::Registers;
@@ -54,6 +55,9 @@ fn prepare(info: &Info, texts: &[&str]) -> Result<Setup, String> {
         None if mode == Mode::User || !arguments.record => Layout::default(),
         None => return Err("expected layout=PATH in system mode, got no such argument".to_owned()),
     };
+    if mode == Mode::System {
+        current::prepare()?;
+    }
     let objects = match &arguments.ram {
         Some(path) if mode == Mode::System && arguments.record => {
             let text = layout.objects.as_deref().ok_or("expected a layout file with a part [objects] for ram=PATH")?;
@@ -78,7 +82,7 @@ fn prepare(info: &Info, texts: &[&str]) -> Result<Setup, String> {
         record: arguments.record,
         rules: arguments.rules,
         neighbours: arguments.neighbours,
-        registers: arguments.record.then(Registers::find).flatten(),
+        registers: arguments.record.then(|| Registers::find(mode == Mode::System)).transpose()?,
         output,
         objects,
     })

@@ -35,6 +35,7 @@ use crate::trace_stacks::TraceStacks;
 use crate::translations::{self, Translations};
 use crate::vcpu::{KERNEL_STACK_BYTES, Site, Vcpu};
 use crate::window::{self, DirectMap, WindowAnalysis};
+use qemu_plugin::current;
 use qemu_plugin::registers::Registers;
 
 /// Whether a traced call runs.
@@ -192,11 +193,11 @@ pub struct Prefetch {
     pub operand: Operand,
 }
 
-/// Runs `action` on a virtual CPU's state in the thread that runs it, with no hand-shake (machines).
+/// Runs `action` on the state of a machine's virtual CPU that runs (`told` is what QEMU says), with no hand-shake.
 #[cold]
 #[inline(never)]
-pub fn with_vcpu_of_machine(index: u32, action: impl FnOnce(&mut Vcpu)) {
-    let Some(slot) = VCPUS.get(index as usize) else { return };
+pub fn with_vcpu_of_machine(told: u32, action: impl FnOnce(&mut Vcpu)) {
+    let Some(slot) = VCPUS.get(current::index(told) as usize) else { return };
     // SAFETY: a non-null pointer in `VCPUS` was leaked by `add_vcpu` and is valid for ever.
     let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { return };
     // SAFETY: all callbacks of a machine come from one thread (checked at each marker, before state of another virtual

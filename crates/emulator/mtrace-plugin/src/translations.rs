@@ -23,8 +23,11 @@
 //! `curr_cflags` about a structure whose words tell their places, and checked on the real one.
 
 use std::cell::{Cell, OnceCell};
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use qemu_plugin::current::GetCpu;
+use qemu_plugin::symbols;
 
 /// The lowest bit of the cluster's number among the flags of a translation (include/exec/exec-all.h).
 const OTHER_CLUSTER: u32 = 1 << 24;
@@ -37,12 +40,6 @@ const PLACE_SHIFT: u32 = 12;
 
 /// `curr_cflags` of accel/tcg/cpu-exec.c: the flags that the virtual CPU's next block must have.
 type CurrentFlags = unsafe extern "C" fn(*const c_void) -> u32;
-/// `qemu_get_cpu` of cpus-common.c: a virtual CPU's structure by its index, or null.
-type GetCpu = unsafe extern "C" fn(c_int) -> *const c_void;
-
-unsafe extern "C" {
-    fn dlsym(library: *mut c_void, name: *const std::ffi::c_char) -> *mut c_void;
-}
 
 /// The switch between the two translations.
 pub struct Translations {
@@ -74,12 +71,11 @@ impl Translations {
 /// Where the flags of a virtual CPU stand. `None` if this QEMU keeps its functions to itself, or they tell something else than
 /// expected.
 fn flags_of(index: u32) -> Option<&'static AtomicU32> {
-    // SAFETY: functions of QEMU's, of the types given, which have not changed from 7.2 to 8.2.
+    // SAFETY: functions of QEMU's, of the types given, which have not changed from 7.2 to 10.0.
     let (current_flags, get_cpu) = unsafe {
-        (
-            std::mem::transmute::<*mut c_void, Option<CurrentFlags>>(symbol(c"curr_cflags"))?,
-            std::mem::transmute::<*mut c_void, Option<GetCpu>>(symbol(c"qemu_get_cpu"))?,
-        )
+        let current_flags: CurrentFlags = symbols::function(c"curr_cflags").ok()?;
+        let get_cpu: GetCpu = symbols::function(c"qemu_get_cpu").ok()?;
+        (current_flags, get_cpu)
     };
     let words: Vec<u32> = (0..PROBED_WORDS as u32).map(|place| place << PLACE_SHIFT).collect();
     // The word that says whether the processor is stepped through is among them, and only sets low bits.
@@ -125,9 +121,4 @@ pub fn select_here(index: u32, recording: bool) {
 /// Whether the calling thread has the translation that records. QEMU translates a program's block in the thread that needs it.
 pub fn records_here() -> bool {
     RECORDS.get()
-}
-
-fn symbol(name: &CStr) -> *mut c_void {
-    // SAFETY: a search by a valid name in all that the process has loaded (a null library is RTLD_DEFAULT).
-    unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
 }

@@ -1,22 +1,57 @@
-//! The part of QEMU's plugin interface that our plugins use: version 1, or, with the feature `interface-4`, version 4.
+//! The part of QEMU's plugin interface that our plugins use, in all its versions from 1 (QEMU 7.2) to 4 (QEMU 10.0).
 //!
-//! Declared here by hand: it is seventeen functions, and the interface of one version never changes. Of these functions one
-//! differs between the versions: since version 3 the bytes of an instruction are copied out. The functions are
-//! found in the QEMU executable when the plugin is loaded. QEMU refuses a plugin whose [`qemu_plugin_version`] it does
-//! not offer, so that a newer interface, whose structures differ, is never called by mistake.
+//! Declared here by hand: it is seventeen functions. Of these one differs between the versions: since version 3 the bytes of
+//! an instruction are copied out. The functions are found in the QEMU executable when the plugin is loaded, all of them at
+//! once. QEMU refuses a plugin whose [`qemu_plugin_version`] it does not offer, so that a newer interface, whose structures
+//! differ, is never called by mistake.
+//!
+//! One plugin serves all versions: when it is loaded, before QEMU reads that number, it looks which interface is there, and
+//! while it is installed it learns which version QEMU offers ([`set_offered`]).
 
 // Functions and types are documented in QEMU's header; their names are its own.
 #![allow(missing_docs)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Version of the plugin interface that this plugin is built for; QEMU reads it before it calls anything.
+use crate::symbols;
+
+/// Version of the plugin interface that this plugin needs; QEMU reads it before it calls anything.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
-pub static qemu_plugin_version: c_int = API_VERSION;
+pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(OLD_VERSION);
 
-/// QEMU 4.2 to 8.x offer version 1; 9.0 and later do not. Version 4 came with QEMU 9.2.
-pub const API_VERSION: c_int = if cfg!(feature = "interface-4") { 4 } else { 1 };
+/// QEMU 4.2 to 8.x offer version 1; 9.0 and later do not.
+const OLD_VERSION: c_int = 1;
+/// QEMU 9.0 and later (seen up to 10.0) take plugins from this version on; what differs above it is asked of QEMU ([`set_offered`]).
+const NEW_VERSION: c_int = 2;
+/// From this version on, an instruction's bytes are copied out.
+const COPIES_BYTES: c_int = 3;
+
+/// The newest version that the running QEMU offers.
+static OFFERED: AtomicI32 = AtomicI32::new(OLD_VERSION);
+
+/// What the loader calls before anybody has looked at the plugin.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = choose_version;
+
+extern "C" fn choose_version() {
+    // Came with version 2.
+    if !symbols::find(c"qemu_plugin_num_vcpus").is_null() {
+        qemu_plugin_version.store(NEW_VERSION, Ordering::Relaxed);
+    }
+}
+
+/// Notes the newest version that the running QEMU offers.
+pub(crate) fn set_offered(version: c_int) {
+    OFFERED.store(version, Ordering::Relaxed);
+}
+
+/// Whether the running QEMU offers the interface that shows registers.
+pub fn shows_registers() -> bool {
+    OFFERED.load(Ordering::Relaxed) >= NEW_VERSION
+}
 
 /// The longest instruction of x86 (Intel's manual, volume 2, 2.3.11).
 const INSTRUCTION_LIMIT_BYTES: usize = 15;
@@ -63,6 +98,8 @@ pub struct Info {
 
 /// `QEMU_PLUGIN_CB_NO_REGS`: the callback looks at no register.
 pub const CALLBACK_NO_REGISTERS: c_int = 0;
+/// `QEMU_PLUGIN_CB_R_REGS`: the callback reads registers. Version 1 knows no such flag, and ignores it.
+pub const CALLBACK_READS_REGISTERS: c_int = 1;
 /// `QEMU_PLUGIN_MEM_RW`: call back for loads and for stores. (Callbacks for one of the two miss half of an atomic access.)
 pub const MEMORY_READ_WRITE: c_int = 3;
 
@@ -100,10 +137,8 @@ unsafe extern "C" {
     );
     pub fn qemu_plugin_tb_n_insns(block: *const TranslationBlock) -> usize;
     pub fn qemu_plugin_tb_get_insn(block: *const TranslationBlock, index: usize) -> *mut Instruction;
-    #[cfg(not(feature = "interface-4"))]
-    fn qemu_plugin_insn_data(instruction: *const Instruction) -> *const c_void;
-    #[cfg(feature = "interface-4")]
-    fn qemu_plugin_insn_data(instruction: *const Instruction, destination: *mut c_void, size_bytes: usize) -> usize;
+    /// Of either type: `BorrowBytes` or `CopyBytes`.
+    fn qemu_plugin_insn_data();
     pub fn qemu_plugin_insn_size(instruction: *const Instruction) -> usize;
     pub fn qemu_plugin_insn_vaddr(instruction: *const Instruction) -> u64;
     pub fn qemu_plugin_mem_size_shift(info: MemoryInfo) -> c_uint;
@@ -113,20 +148,30 @@ unsafe extern "C" {
     pub fn qemu_plugin_hwaddr_phys_addr(address: *const HardwareAddress) -> u64;
 }
 
+/// `qemu_plugin_insn_data` of versions 1 and 2.
+type BorrowBytes = unsafe extern "C" fn(*const Instruction) -> *const c_void;
+/// `qemu_plugin_insn_data` from version 3 on.
+type CopyBytes = unsafe extern "C" fn(*const Instruction, *mut c_void, usize) -> usize;
+
 /// The bytes of an instruction, handed to `use_bytes`.
 ///
 /// # Safety
 /// The instruction comes from the translation callback under way.
 pub unsafe fn with_instruction_bytes<R>(instruction: *const Instruction, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
     let mut bytes = [0_u8; INSTRUCTION_LIMIT_BYTES];
-    // SAFETY: the caller vouches for the instruction; nothing is copied beyond what it and the buffer hold.
+    // SAFETY: the caller vouches for the instruction; the function has the type that the offered version says; nothing is
+    // copied beyond what the instruction and the buffer hold.
     let length = unsafe {
         let length = qemu_plugin_insn_size(instruction).min(bytes.len());
-        #[cfg(not(feature = "interface-4"))]
-        std::ptr::copy_nonoverlapping(qemu_plugin_insn_data(instruction).cast(), bytes.as_mut_ptr(), length);
-        #[cfg(feature = "interface-4")]
-        let length = qemu_plugin_insn_data(instruction, bytes.as_mut_ptr().cast(), length);
-        length
+        let function = qemu_plugin_insn_data as *const ();
+        if OFFERED.load(Ordering::Relaxed) >= COPIES_BYTES {
+            let copy = std::mem::transmute::<*const (), CopyBytes>(function);
+            copy(instruction, bytes.as_mut_ptr().cast(), length)
+        } else {
+            let borrow = std::mem::transmute::<*const (), BorrowBytes>(function);
+            std::ptr::copy_nonoverlapping(borrow(instruction).cast(), bytes.as_mut_ptr(), length);
+            length
+        }
     };
     use_bytes(&bytes[..length])
 }

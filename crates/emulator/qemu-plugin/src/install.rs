@@ -3,7 +3,9 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use crate::abi::{API_VERSION, Info};
+use std::sync::atomic::Ordering;
+
+use crate::abi::{self, Info};
 
 /// The body of `qemu_plugin_install`: hands QEMU's information and the arguments to `start` and gives 0; or -1, for which QEMU
 /// ends, after a line that begins with `who`.
@@ -36,10 +38,12 @@ pub unsafe fn install(
 }
 
 fn check(info: &Info, target: &str) -> Result<(), String> {
-    if !(info.version_min..=info.version_cur).contains(&API_VERSION) {
+    let needed = abi::qemu_plugin_version.load(Ordering::Relaxed);
+    if !(info.version_min..=info.version_cur).contains(&needed) {
         let (min, cur) = (info.version_min, info.version_cur);
-        return Err(format!("expected a QEMU with plugin interface {API_VERSION}, got one with {min} to {cur}"));
+        return Err(format!("expected a QEMU with plugin interface {needed}, got one with {min} to {cur}"));
     }
+    abi::set_offered(info.version_cur);
     if target != "x86_64" {
         return Err(format!("expected QEMU for x86_64, got one for {target}"));
     }

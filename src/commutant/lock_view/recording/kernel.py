@@ -17,6 +17,7 @@ from commutant.guest import (
     default_kernel,
     find_emulator,
     kernel_of,
+    processor,
     take_snapshot,
     unpack,
 )
@@ -164,7 +165,7 @@ class _Guest:
                 *(emulator.path, "-name", "commutant"),
                 *("-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-nic", "none"),
                 *("-machine", "pc,memory-backend=ram,hpet=off", "-accel", "tcg,thread=single"),
-                *("-cpu", "max,-erms,-fsrm", "-smp", str(cpu_count), "-m", str(_RAM_BYTES >> 20)),
+                *("-cpu", processor(emulator), "-smp", str(cpu_count), "-m", str(_RAM_BYTES >> 20)),
                 "-object",
                 f"memory-backend-file,id=ram,size={_RAM_BYTES},mem-path={path['ram']},share=on",
                 *("-chardev", f"file,id=console,path={path['console']}", "-serial", "chardev:console"),

@@ -210,12 +210,13 @@ class LinuxTarget:
                 "cpus": guest.hardware.core_count,
                 "memory_mib": guest.hardware.memory_mib,
                 "qemu": self._started.emulator.version,
-                "qemu_arguments": hardware_arguments(guest.hardware),
+                "qemu_arguments": hardware_arguments(self._started.emulator, guest.hardware),
             }
             if guest.kernel.built:
                 description["kernel_build"] = builtins(guest.kernel.built)
-            if not self._started.tracer.types:
-                description["limits"] = _WITHOUT_TYPES.format(release=guest.kernel.release)
+            without_types = "" if self._started.tracer.types else _WITHOUT_TYPES.format(release=guest.kernel.release)
+            if limits := "; ".join(filter(None, [self._started.emulator.untested, without_types])):
+                description["limits"] = limits
         return description
 
     def close(self) -> None:

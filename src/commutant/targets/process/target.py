@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Self
 
-from commutant.guest import find_user_emulator
+from commutant.guest import Emulator, find_user_emulator
 from commutant.support import (
     MAX_CALLS_PER_SET,
     OnProgress,
@@ -50,8 +50,7 @@ class ProgramTarget(ABC):
         self._cores = cores
         self._counted = counted
         self._program: Program | None = None
-        self._emulator = ""
-        self._emulator_version = ""
+        self._emulator: Emulator | None = None
         self._sessions: list[ProcessSession] = []
         self._spare: ProcessSession | None = None
 
@@ -80,8 +79,7 @@ class ProgramTarget(ABC):
         limit = min(MAX_CALLS_PER_SET, self._cores)
         if core_count > limit:
             raise UsageError(f"a test has {core_count} calls: expected at most {limit} on the target {self.argument}")
-        emulator = find_user_emulator()
-        self._emulator, self._emulator_version = emulator.path, emulator.version
+        self._emulator = find_user_emulator()
         self._program = self._load(max(core_count, 2))
         on_progress(Progress(text="checking the tracer"))
         session = self._new_session(USUAL)
@@ -92,9 +90,9 @@ class ProgramTarget(ABC):
             self._spare = session
 
     def _new_session(self, counted: Counted) -> ProcessSession:
-        if self._program is None:
+        if self._program is None or self._emulator is None:
             raise RunError(f"the target {self.argument} has not been started")
-        emulator, plugin, program = self._emulator, artifacts.plugin_path(), self._program.counting(counted)
+        emulator, plugin, program = self._emulator.path, artifacts.plugin_path(), self._program.counting(counted)
         session = ProcessSession(lambda: TracedProgram(emulator, plugin, program))
         self._sessions.append(session)
         return session
@@ -112,10 +110,13 @@ class ProgramTarget(ABC):
         """Host, QEMU and the program's arguments."""
         description: dict[str, object] = {"host": platform.platform()}
         description |= self._counted.described()
-        if self._program is not None:
-            description |= {"qemu": self._emulator_version, "runner_arguments": list(self._program.arguments)}
-        if not confinement_layers() & {"namespaces", "landlock"}:
-            description["limits"] = UNCONFINED
+        unconfined = "" if confinement_layers() & {"namespaces", "landlock"} else UNCONFINED
+        untested = ""
+        if self._program is not None and self._emulator is not None:
+            description |= {"qemu": self._emulator.version, "runner_arguments": list(self._program.arguments)}
+            untested = self._emulator.untested
+        if limits := "; ".join(filter(None, [untested, unconfined])):
+            description["limits"] = limits
         return description
 
     def close(self) -> None:

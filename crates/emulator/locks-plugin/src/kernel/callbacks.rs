@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use qemu_plugin::abi::{self, ExecutionCallback, Instruction, MemoryCallback, MemoryInfo, PluginId, TranslationBlock};
+use qemu_plugin::current;
 
 use super::functions::{Entry, Functions};
 use super::instruction::{Kind, classify};
@@ -66,10 +67,10 @@ fn recorder() -> Option<MutexGuard<'static, Recorder<KernelNames>>> {
     RECORDER.get().map(|machine| machine.recorder.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A virtual CPU whose number is below [`CPU_LIMIT`], as installation has made sure of.
+/// The virtual CPU that runs, given what QEMU tells; its number is below [`CPU_LIMIT`], as installation has made sure of.
 #[inline]
-fn at(cpu: c_uint) -> At {
-    let cpu = cpu as usize % CPU_LIMIT;
+fn at(told: c_uint) -> At {
+    let cpu = current::index(told) as usize % CPU_LIMIT;
     At { cpu, instructions: EXECUTED[cpu].load(Ordering::Relaxed) }
 }
 
@@ -102,7 +103,7 @@ fn is_marked(filter: &Filter, address: u64) -> bool {
 
 extern "C" fn on_cpu_start(_id: PluginId, cpu: c_uint) {
     if let Some(mut recorder) = recorder() {
-        recorder.add_cpu(at(cpu).cpu);
+        recorder.add_cpu(cpu as usize % CPU_LIMIT);
     }
 }
 
@@ -115,6 +116,7 @@ extern "C" fn on_exit(_id: PluginId, _data: *mut c_void) {
 
 extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
     let Some(machine) = RECORDER.get() else { return };
+    current::bind(); // this is the thread that will run the code
     // SAFETY: the block is valid during this callback, as are its instructions and their bytes; the data of callbacks are
     // numbers that travel as pointers.
     unsafe {
@@ -182,7 +184,7 @@ fn site_of(data: *mut c_void) -> u64 {
 }
 
 extern "C" fn on_block(cpu: c_uint, instruction_count: *mut c_void) {
-    let cpu = cpu as usize % CPU_LIMIT;
+    let cpu = at(cpu).cpu;
     DELIVERING[cpu].store(false, Ordering::Relaxed);
     let executed = &EXECUTED[cpu];
     executed.store(executed.load(Ordering::Relaxed) + instruction_count as u64, Ordering::Relaxed);
