@@ -141,20 +141,33 @@ fn sizes_that_cannot_be_are_refused_with_a_reason() {
     assert!(error.to_string().contains("bytes"), "{error}");
 }
 
-/// What was memory for files serves files again, whoever frees it, and directories never: readers rely on what lies where.
+/// What was memory for names serves files again, whoever frees it, and directories and long symbolic links: but for the table
+/// to which the root directory has grown.
 #[test]
-fn memory_of_one_kind_of_object_comes_back_for_that_kind_alone() {
+fn memory_of_one_kind_of_object_comes_back_for_any_kind() {
     let files = FileSystem::create(OwnedConfig { metadata_bytes: 5 << 19, core_count: 2, ..SMALL }).unwrap();
     let root = files.root().unwrap();
-    let fill = || {
-        let made = (0..).find(|number| root.create(format!("{number}")).is_err()).unwrap();
-        (0..made).for_each(|number| root.remove_file(format!("{number}")).unwrap());
+    drop(root.create("f").unwrap());
+    let fill = |make: &dyn Fn(&str) -> std::io::Result<()>, remove: &dyn Fn(&str) -> std::io::Result<()>| {
+        let made = (0..).find(|number| make(&number.to_string()).is_err()).unwrap();
+        (0..made).for_each(|number| remove(&number.to_string()).unwrap());
         made
     };
-    let elsewhere = std::thread::scope(|scope| scope.spawn(fill).join().unwrap());
-    assert!(elsewhere > 400, "{elsewhere}");
-    assert!(fill() >= elsewhere, "what another core has freed can be had");
-    let error = root.create_dir("d").unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(28), "{error}");
-    assert!(fill() >= elsewhere);
+    let target = "t".repeat(4000);
+    let names = || fill(&|name| root.hard_link("f", name), &|name| root.remove_file(name));
+    let others = || {
+        let new_files = fill(&|name| root.create(name).map(drop), &|name| root.remove_file(name));
+        let directories = fill(&|name| root.create_dir(name), &|name| root.remove_dir(name));
+        [new_files, directories, fill(&|name| root.symlink(&target, name), &|name| root.remove_file(name))]
+    };
+    let of_names = std::thread::scope(|scope| scope.spawn(|| names()).join().unwrap());
+    let before = others();
+    // A file takes 640 bytes, a directory some 3,000, such a link some 8,400.
+    assert!(of_names > 5000 && before[0] > 300 && before[1] > 60 && before[2] > 20, "{of_names}, {before:?}");
+    for _ in 0..2 {
+        // The table may have grown further.
+        assert!(names() > 2000);
+        let again = others();
+        assert!(again.iter().zip(before).all(|(again, before)| *again >= before * 3 / 4), "{again:?} after {before:?}");
+    }
 }

@@ -11,6 +11,7 @@ use core::sync::atomic::AtomicU8;
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::class::KIND_MAP_BYTES;
+use crate::collect::{self, Shortage};
 use crate::core_index::CoreIndex;
 use crate::magazine::CoreSlabs;
 use crate::object::{ArenaRoot, Layout as Fingerprint, ObjectKind, Part};
@@ -26,6 +27,8 @@ const LAYOUT: Fingerprint = Fingerprint::BUILD
     .and(offset_of!(Arena, root) as u64)
     .and(offset_of!(Arena, next_offset) as u64)
     .and(offset_of!(Arena, core_limit) as u64)
+    .and(offset_of!(Arena, free_map) as u64)
+    .and(offset_of!(Arena, shortage) as u64)
     .and_type::<CoreRecord>()
     .and_layout(CoreSlabs::LAYOUT);
 
@@ -138,12 +141,15 @@ pub struct Arena {
     records: *mut CoreRecord,
     /// Atomic bytes, zero where no chunk of a kind lies; see `slab`.
     kinds: *const AtomicU8,
+    /// Atomic words with a bit for each 4 KiB: whether they are free again; see `collect`.
+    free_map: *const AtomicU64,
     // Atomic, set once, and read by who attaches: what users find first, and how that is laid out.
     root: AtomicPtr<u8>,
     root_layout: AtomicU64,
     // Atomic, on lines of their own.
     next_offset: OwnLine<AtomicUsize>,
     core_limit: OwnLine<AtomicU32>,
+    shortage: OwnLine<Shortage>,
 }
 
 #[repr(align(64))]
@@ -163,6 +169,7 @@ const HEAD: ObjectKind = table_kind!(Arena as "arena" {
     "description" = magic,
     "memory never used" = next_offset,
     "limit of the cores" = core_limit,
+    "memory that is missing" = shortage,
 });
 const RECORD: ObjectKind = table_kind!(CoreRecord as "record of a core" {
     "state" = state,
@@ -215,14 +222,16 @@ impl Arena {
         let records_offset = size_of::<Arena>();
         let kinds_offset = records_offset + core_count * size_of::<CoreRecord>();
         let kind_count = size_bytes.div_ceil(KIND_MAP_BYTES);
-        let first_free = kinds_offset + kind_count;
+        let free_map_offset = (kinds_offset + kind_count).next_multiple_of(align_of::<AtomicU64>());
+        let word_count = collect::words_for(kind_count);
+        let first_free = free_map_offset + word_count * size_of::<AtomicU64>();
         if first_free > size_bytes {
             return Err(CreateError::TooSmall { size_bytes });
         }
         // For what is freed: see `Core::free`.
         base.as_ptr().expose_provenance();
-        // SAFETY: 0..first_free lies in the region, which the caller lends for writing: the header, the records and the bytes
-        // of kinds, one after the other. The base is aligned to 4 KiB, and each type to 64 bytes at most, as is the size of
+        // SAFETY: 0..first_free lies in the region, which the caller lends for writing: the header, the records, the bytes
+        // of kinds and the words of free pages, one after the other, these where they are aligned. The base is aligned to 4 KiB, and each type to 64 bytes at most, as is the size of
         // those before it.
         unsafe {
             let records = base.as_ptr().add(records_offset).cast::<CoreRecord>();
@@ -232,6 +241,10 @@ impl Arena {
             let kinds = base.as_ptr().add(kinds_offset).cast::<AtomicU8>();
             for index in 0..kind_count {
                 kinds.add(index).write(AtomicU8::new(0));
+            }
+            let free_map = base.as_ptr().add(free_map_offset).cast::<AtomicU64>();
+            for index in 0..word_count {
+                free_map.add(index).write(collect::empty_word());
             }
             let header = base.as_ptr().cast::<Arena>();
             header.write(Arena {
@@ -243,10 +256,12 @@ impl Arena {
                 core_count,
                 records,
                 kinds,
+                free_map,
                 root: AtomicPtr::new(ptr::null_mut()),
                 root_layout: AtomicU64::new(0),
                 next_offset: OwnLine(AtomicUsize::new(first_free)),
                 core_limit: OwnLine(AtomicU32::new(0)),
+                shortage: OwnLine(Shortage::new()),
             });
             Ok(&*header)
         }
@@ -374,14 +389,42 @@ impl Arena {
 
     /// Notes that objects of a kind lie in a chunk that was just taken.
     pub(crate) fn note_kind(&self, chunk: NonNull<u8>, chunk_bytes: usize, kind: u8) {
-        let offset = chunk.as_ptr() as usize - self.base as usize;
+        let address = chunk.as_ptr() as usize;
         // A chunk smaller than a byte's part shares it with others: what lies there is not known.
-        if offset.is_multiple_of(KIND_MAP_BYTES) && chunk_bytes.is_multiple_of(KIND_MAP_BYTES) {
-            for index in offset / KIND_MAP_BYTES..(offset + chunk_bytes) / KIND_MAP_BYTES {
-                // SAFETY: the chunk lies in the arena, whose every part has a byte.
-                unsafe { &*self.kinds.add(index) }.store(kind, Ordering::Relaxed);
-            }
+        if (address - self.base as usize).is_multiple_of(KIND_MAP_BYTES) && chunk_bytes.is_multiple_of(KIND_MAP_BYTES) {
+            self.note_kind_of(address, chunk_bytes / KIND_MAP_BYTES, kind);
         }
+    }
+
+    /// Notes what lies in pages.
+    pub(crate) fn note_kind_of(&self, address: usize, count: usize, kind: u8) {
+        let first = self.page_at(address);
+        for index in first..first + count {
+            // SAFETY: the pages lie in the arena, whose every part has a byte.
+            unsafe { &*self.kinds.add(index) }.store(kind, Ordering::Relaxed);
+        }
+    }
+
+    /// The number of the page at an address in the arena.
+    pub(crate) fn page_at(&self, address: usize) -> usize {
+        (address - self.base as usize) / KIND_MAP_BYTES
+    }
+
+    /// The start of a page that the caller owns.
+    pub(crate) fn page(&self, number: usize) -> NonNull<u8> {
+        assert!((number + 1) * KIND_MAP_BYTES <= self.size_bytes);
+        // SAFETY: within the arena, as asserted.
+        unsafe { NonNull::new_unchecked(self.base.add(number * KIND_MAP_BYTES)) }
+    }
+
+    pub(crate) fn free_map(&self) -> &[AtomicU64] {
+        let count = collect::words_for(self.size_bytes.div_ceil(KIND_MAP_BYTES));
+        // SAFETY: so many words were written at creation, and are only shared from then on.
+        unsafe { core::slice::from_raw_parts(self.free_map, count) }
+    }
+
+    pub(crate) fn shortage(&self) -> &Shortage {
+        &self.shortage.0
     }
 
     /// The parts of the arena in which objects of a kind lie: addresses, and the kind's number.

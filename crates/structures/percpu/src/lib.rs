@@ -6,7 +6,7 @@
 //! shared by several processes at one address: every pointer kept in it points into it.
 //!
 //! ```text
-//! region ─► Arena header │ one CoreRecord per core (own lines) │ chunks, handed out by one word, never returned
+//! region ─► Arena header │ one CoreRecord per core (own lines) │ chunks, handed out by one word; free pages, by a map
 //!                           └ per size class: two magazines (owner only), one depot (owner pushes, anybody takes all)
 //! ```
 //!
@@ -26,6 +26,7 @@ extern crate alloc;
 mod arena;
 mod cache_line;
 mod class;
+mod collect;
 mod core_handle;
 mod core_index;
 #[cfg(any(loom, shuttle))]

@@ -16,11 +16,11 @@ use crate::prefetch::{prefetch_for_writing, prefetch_unshared};
 /// So much of the next object is asked for when one is taken (from the list to write it, fresh memory to be near); processors see by themselves how larger ones go on.
 const PREFETCHED_BYTES: usize = 512;
 
-const MAGAZINE_COUNT: usize = CLASS_COUNT + MAX_KIND as usize;
+pub(crate) const MAGAZINE_COUNT: usize = CLASS_COUNT + MAX_KIND as usize;
 
 /// What a free object holds; `next_batch` counts in the first object of a batch only.
 pub(crate) struct FreeObject {
-    next: *mut FreeObject,
+    pub(crate) next: *mut FreeObject,
     pub(crate) next_batch: *mut FreeObject,
 }
 
@@ -45,12 +45,18 @@ pub(crate) struct CoreSlabs {
     pub(crate) magazines: CacheLine<[Magazine; MAGAZINE_COUNT]>,
     /// Stacks of full batches: the core pushes, anybody takes all.
     pub(crate) depots: CacheLine<[AtomicPtr<FreeObject>; MAGAZINE_COUNT]>,
+    /// As the depots, but batches need not be full: what the core has given up where memory was missing.
+    pub(crate) loose: CacheLine<[AtomicPtr<FreeObject>; MAGAZINE_COUNT]>,
+    /// The core's alone: how often memory had been missing when it last looked.
+    pub(crate) answered: OwnWord<u32>,
 }
 
 impl CoreSlabs {
     pub(crate) const LAYOUT: Fingerprint = Fingerprint::BUILD
         .and_type::<CoreSlabs>()
         .and(offset_of!(CoreSlabs, depots) as u64)
+        .and(offset_of!(CoreSlabs, loose) as u64)
+        .and(offset_of!(CoreSlabs, answered) as u64)
         .and_type::<Magazine>()
         .and(offset_of!(Magazine, active) as u64)
         .and(offset_of!(Magazine, active_count) as u64)
@@ -73,6 +79,8 @@ impl CoreSlabs {
                 live: AtomicI64::new(0),
             })),
             depots: CacheLine(core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()))),
+            loose: CacheLine(core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()))),
+            answered: OwnWord::new(0),
         }
     }
 
@@ -118,6 +126,13 @@ impl Magazine {
     pub(crate) fn set_active(&self, list: *mut FreeObject, count: u32) {
         self.active.set(list);
         self.active_count.set(count);
+    }
+
+    /// Takes the whole list out.
+    pub(crate) fn take_active(&self) -> *mut FreeObject {
+        let list = self.active.get();
+        self.set_active(ptr::null_mut(), 0);
+        list
     }
 
     /// Makes the full `spare` the list, which must be empty.

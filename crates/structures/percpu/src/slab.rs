@@ -6,17 +6,18 @@
 //!
 //! ```text
 //! allocate: pop active ─ else active := spare ─ else fresh part of the chunk ─ else slow:
-//!             own depot (take all, keep the rest) ─ a new chunk ─ another core's depot (take all) ─ OutOfMemory
+//!             own depot (take all, keep the rest) ─ a new chunk, of memory never used or of a free page ─
+//!             another core's depot (take all) ─ what somebody has given up ─ OutOfMemory
 //! free:     push active; if it is a full batch: spare goes to the depot, spare := active
 //! ```
 //!
 //! An object that core 0 allocated and core 1 frees joins core 1's list. If that goes on in one direction, core 1's
 //! depot grows and core 0 takes fresh chunks until the arena is exhausted; then it takes core 1's whole depot at once.
 //! At most two batches per core and class stay out of reach of the others: `core_count * 2 * 16 KiB` per class at most.
+//! Once memory was missing, these too can be had, and pages whose objects are all free serve any class (`collect`).
 //!
-//! **Kinds.** A type of objects may have magazines and chunks of its own ([`ObjectKind`]). Which chunk holds which kind
-//! stands in a map beside the arena's header, written when a chunk is taken and never changed: so whoever knows an
-//! address knows what lies there, now or ever.
+//! **Kinds.** A type of objects may have magazines and chunks of its own ([`ObjectKind`]). Which page holds which kind
+//! stands in a map beside the arena's header, written when it is taken: so tools that know an address know what lies there.
 //!
 //! **Why take-all.** A depot is a stack whose owner pushes single batches and whose takers exchange its head for null:
 //! nobody pops, so the ABA problem does not arise.
@@ -35,9 +36,10 @@ use sync::atomic::Ordering;
 use crate::OutOfMemory;
 use crate::arena::Arena;
 use crate::class::{KIND_MAP_BYTES, SizeClass};
+use crate::collect;
 use crate::core_handle::Core;
 use crate::core_index::CoreIndex;
-use crate::magazine::{FreeObject, Magazine};
+use crate::magazine::{CoreSlabs, FreeObject, MAGAZINE_COUNT, Magazine};
 use crate::object::ArenaObject;
 
 impl Core<'_> {
@@ -162,14 +164,38 @@ impl Core<'_> {
         let others = self.arena.cores().filter(|victim| *victim != self.index());
         let batch = match self.take_depot(class, self.index()) {
             Some(batch) => batch,
-            None if self.new_chunk(class, magazine) => return Ok(()),
-            None => others.into_iter().find_map(|victim| self.take_depot(class, victim)).ok_or(OutOfMemory)?,
+            None if self.new_chunk(class, magazine, 0) => return Ok(()),
+            None => match others.into_iter().find_map(|victim| self.take_depot(class, victim)) {
+                Some(batch) => batch,
+                None => return self.refill_from_loose(class, magazine),
+            },
         };
         magazine.set_active(batch.as_ptr(), class.batch_objects());
         Ok(())
     }
 
-    fn new_chunk(&self, class: SizeClass, magazine: &Magazine) -> bool {
+    /// As `refill`, from what cores have given up; says so if there is nothing.
+    fn refill_from_loose(&self, class: SizeClass, magazine: &Magazine) -> Result<(), OutOfMemory> {
+        let slabs = &self.record.slabs;
+        // Our own first, so that the rest of others' finds it empty.
+        for victim in core::iter::once(self.index()).chain(self.arena.cores()) {
+            let taken = CoreSlabs::take_all(&self.arena.record(victim).slabs.loose[class.magazine()]);
+            let Some(batch) = NonNull::new(taken) else { continue };
+            // SAFETY: who takes a stack owns its batches; the first object of each was written when it was pushed.
+            let (rest, count) = unsafe { ((*batch.as_ptr()).next_batch, collect::count(taken)) };
+            if !rest.is_null() {
+                let previous = slabs.loose[class.magazine()].swap(rest, Ordering::Release);
+                debug_assert!(previous.is_null());
+            }
+            magazine.set_active(taken, count);
+            return Ok(());
+        }
+        self.ask_for_memory();
+        Err(OutOfMemory)
+    }
+
+    /// Takes a chunk, and none of those that are used again if there would be so few of them.
+    fn new_chunk(&self, class: SizeClass, magazine: &Magazine, free_pages_left: usize) -> bool {
         let object_bytes = class.object_bytes();
         // Near the end of the arena a smaller chunk may still fit.
         for chunk_bytes in [self.arena.chunk_bytes().max(object_bytes), object_bytes] {
@@ -183,37 +209,24 @@ impl Core<'_> {
                 return true;
             }
         }
-        false
+        let count = object_bytes.div_ceil(KIND_MAP_BYTES);
+        let Some(page) = self.arena.take_free_pages(count, free_pages_left) else { return false };
+        let chunk = self.arena.page(page);
+        self.arena.note_kind_of(chunk.as_ptr() as usize, count, class.kind);
+        magazine.fresh.set(chunk.as_ptr());
+        magazine.fresh_objects.set((count * KIND_MAP_BYTES / object_bytes) as u32);
+        true
     }
 
     fn push_depot(&self, class: SizeClass, batch: NonNull<FreeObject>) {
-        let depot = &self.record.slabs.depots[class.magazine()];
-        let mut head = depot.load(Ordering::Relaxed);
-        loop {
-            // SAFETY: the batch is this core's own until the exchange succeeds.
-            unsafe { (*batch.as_ptr()).next_batch = head };
-            // Release pairs with the acquiring exchange in `take_depot`: takers see the links of the batches.
-            match depot.compare_exchange_weak(head, batch.as_ptr(), Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(seen) => head = seen,
-            }
-        }
+        let slabs = &self.record.slabs;
+        // SAFETY: the batch is this core's own, and so is the depot.
+        unsafe { slabs.push(&slabs.depots[class.magazine()], batch.as_ptr()) };
     }
 
     /// Takes all batches of a core's depot: one is the caller's, the others go to this core's depot.
     fn take_depot(&self, class: SizeClass, victim: CoreIndex) -> Option<NonNull<FreeObject>> {
-        let depot = &self.arena.record(victim).slabs.depots[class.magazine()];
-        if depot.load(Ordering::Relaxed).is_null() {
-            return None;
-        }
-        // Acquire pairs with the release in `push_depot` (and below).
-        let taken = if sync::mutant::planted("percpu: take-all in two steps") {
-            let taken = depot.load(Ordering::Acquire);
-            depot.store(ptr::null_mut(), Ordering::Release);
-            taken
-        } else {
-            depot.swap(ptr::null_mut(), Ordering::Acquire)
-        };
+        let taken = CoreSlabs::take_all(&self.arena.record(victim).slabs.depots[class.magazine()]);
         let batch = NonNull::new(taken)?;
         // SAFETY: whoever exchanges the head for null owns all batches of the stack; the first object of each was written by
         // `push_depot`, whose release the exchange acquires.
@@ -235,6 +248,9 @@ impl Arena {
     /// Running out of memory is no error here: the next call will tell.
     pub fn maintain(&self, core: &Core<'_>) {
         assert!(ptr::eq(self, core.arena), "the core belongs to another arena");
+        core.answer_requests();
+        // Of what can be used again there stays enough for calls.
+        let kept_pages = MAGAZINE_COUNT * self.core_count();
         for magazine in core.record.slabs.magazines.iter() {
             let Some(class) = magazine.class() else {
                 continue;
@@ -251,7 +267,7 @@ impl Arena {
             if let Some(batch) = core.take_depot(class, core.index()) {
                 magazine.spare.set(batch.as_ptr());
             } else {
-                core.new_chunk(class, magazine);
+                core.new_chunk(class, magazine, kept_pages);
             }
         }
     }
