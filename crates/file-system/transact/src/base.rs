@@ -52,6 +52,10 @@ pub trait Base: Sized {
     where
         Self: 'v;
 
+    /// See [`DataChanges::reserve_page`].
+    #[doc(hidden)]
+    fn reserve_page(&self) -> Answer<Option<u64>, Self::Objects>;
+
     /// See [`DataChanges::give_page_back`].
     #[doc(hidden)]
     fn give_page_back(&self, page: u64);
@@ -110,6 +114,10 @@ impl<B: NameChanges> Base for B {
         = ()
     where
         Self: 'v;
+
+    fn reserve_page(&self) -> Answer<Option<u64>, B> {
+        unreachable!("{NO_DATA}")
+    }
 
     fn give_page_back(&self, _: u64) {
         unreachable!("{NO_DATA}")
@@ -198,6 +206,10 @@ impl<D: DataChanges> Base for WithData<D> {
         = D::PageRoom<'v>
     where
         Self: 'v;
+
+    fn reserve_page(&self) -> Answer<Option<u64>, Self::Objects> {
+        self.0.reserve_page()
+    }
 
     fn give_page_back(&self, page: u64) {
         // It was taken in an earlier call; nothing is refused.

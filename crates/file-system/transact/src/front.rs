@@ -20,6 +20,7 @@ use std::io;
 
 use posix_calls::{Errno, NameChanges as _};
 use scalefs::FileSystem;
+use sync::mutant::planted;
 
 use crate::attempts::{Attempts, Claims};
 use crate::base::{Base as _, WithData};
@@ -129,11 +130,12 @@ impl<'f> Scope<'f> {
 }
 
 impl Drop for Scope<'_> {
-    /// After a panic of the closure: nothing happens, and nothing stays kept.
+    /// After a panic of the closure or of a participant: nothing happens, and nothing stays kept.
     fn drop(&mut self) {
-        if self.calls.is_open() {
+        if self.calls.is_open() && !planted("transact: what a panic or a wait has ended stays kept") {
             let _ = self.calls.end(false, &mut || Ok(()));
-            mem::take(&mut self.hooks).run(false);
         }
+        // Who has heard of the end is not among them.
+        mem::take(&mut self.hooks).run(false);
     }
 }

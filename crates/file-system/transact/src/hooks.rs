@@ -1,15 +1,19 @@
 //! What is to be done once it is known whether a transaction has happened, and who takes part in knowing it.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::cell::RefCell;
+use alloc::collections::VecDeque;
+use alloc::vec::{self, Vec};
+use core::cell::{Cell, RefCell};
 use core::fmt;
+
+use sync::mutant::planted;
 
 /// Another store that changes with a transaction, or not at all (thesis on TxOS, section 3.7.1: a memory with locks prepares,
 /// and then does as the system's transaction does).
 pub trait Participant {
     /// Looks whether all that it rests on is still so, and keeps it so until one of the other two is called. Called once, when all
-    /// the transaction's changes are prepared. It does not wait for others: they may wait for the transaction.
+    /// the transaction's changes are prepared. It does not wait for others: they may wait for the transaction. If it panics,
+    /// the transaction has not happened.
     ///
     /// # Errors
     /// Something is not so any more, or somebody else holds it: nothing happens, and the transaction runs again.
@@ -34,6 +38,35 @@ pub(crate) struct Hooks<'h> {
     participants: RefCell<Vec<Box<dyn Participant + 'h>>>,
     on_commit: RefCell<Vec<Hook<'h>>>,
     on_abort: RefCell<Vec<Hook<'h>>>,
+    /// However often the commit looks for space.
+    are_prepared: Cell<bool>,
+}
+
+/// Who is still to hear of the end.
+struct Unheard<'h> {
+    has_happened: bool,
+    participants: vec::IntoIter<Box<dyn Participant + 'h>>,
+    closures: VecDeque<Hook<'h>>,
+}
+
+impl Unheard<'_> {
+    fn tell(&mut self) {
+        for mut participant in self.participants.by_ref() {
+            if self.has_happened { participant.commit() } else { participant.abort() }
+        }
+        while let Some(hook) = self.closures.pop_front() {
+            hook();
+        }
+    }
+}
+
+impl Drop for Unheard<'_> {
+    /// Where one of them panics, the others hear of it all the same.
+    fn drop(&mut self) {
+        if !planted("transact: after a panic at the end the others do not hear of it") {
+            self.tell();
+        }
+    }
 }
 
 impl fmt::Debug for Hooks<'_> {
@@ -56,21 +89,23 @@ impl<'h> Hooks<'h> {
         self.participants.borrow_mut().push(Box::new(participant));
     }
 
-    /// Prepares all participants.
+    /// Prepares all participants, unless they are.
     pub(crate) fn prepare(&self) -> Result<(), Refused> {
+        if self.are_prepared.replace(true) {
+            return Ok(());
+        }
         self.participants.borrow_mut().iter_mut().try_for_each(|participant| participant.prepare())
     }
 
     /// Lets participants do as the transaction does, and runs the closures of the end that has come: of a commit in their order,
     /// of an abort the last ones first, as one undoes.
     pub(crate) fn run(self, has_happened: bool) {
-        for mut participant in self.participants.into_inner() {
-            if has_happened { participant.commit() } else { participant.abort() }
-        }
-        if has_happened {
-            self.on_commit.into_inner().into_iter().for_each(|hook| hook());
+        let participants = self.participants.into_inner().into_iter();
+        let closures = if has_happened {
+            self.on_commit.into_inner().into()
         } else {
-            self.on_abort.into_inner().into_iter().rev().for_each(|hook| hook());
-        }
+            self.on_abort.into_inner().into_iter().rev().collect()
+        };
+        Unheard { has_happened, participants, closures }.tell();
     }
 }

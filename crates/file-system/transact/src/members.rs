@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use posix_calls::Errno;
 use scalefs::FileSystem;
+use sync::mutant::planted;
 
 use crate::attempts::{Attempts, Claims};
 use crate::path_calls::{End, PathCalls};
@@ -40,15 +41,27 @@ impl Together {
 
     /// Ends the transaction, for all that are in it.
     fn decide(&self, members: &mut Members, commits: bool) {
-        // Without a number it is a child of `fork` that ends what is its parent's.
-        let number = |error: io::Error| error.raw_os_error().unwrap_or(Errno::EPERM.number());
-        let outcome = match self.calls.end(commits, &mut || Ok(())) {
+        self.settle(members, || match self.calls.end(commits, &mut || Ok(())) {
             Ok(End::Done) if commits => Ok(()),
             Ok(_) => Err(Errno::ECANCELED.number()),
-            Err(error) => Err(number(error)),
-        };
-        members.outcome = Some(outcome);
-        self.decided.notify_all();
+            // Without a number it is a child of `fork` that ends what is its parent's.
+            Err(error) => Err(error.raw_os_error().unwrap_or(Errno::EPERM.number())),
+        });
+    }
+
+    /// Tells all how it has ended: if the end panics, that it has not happened.
+    fn settle(&self, members: &mut Members, end: impl FnOnce() -> Result<(), i32>) {
+        struct Told<'m>(&'m mut Members, &'m Condvar);
+        impl Drop for Told<'_> {
+            fn drop(&mut self) {
+                if !planted("transact: an end that panics is not told") {
+                    self.0.outcome.get_or_insert(Err(Errno::ECANCELED.number()));
+                }
+                self.1.notify_all();
+            }
+        }
+        let told = Told(members, &self.decided);
+        told.0.outcome = Some(end());
     }
 }
 
@@ -109,5 +122,31 @@ impl Drop for Member {
         if members.outcome.is_none() {
             together.decide(&mut members, false);
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
+
+    use posix_calls::Errno;
+    use scalefs::{FileSystem, OwnedConfig};
+
+    use super::Member;
+
+    /// The last one's end has a fault of its own: whoever waits is told, and does not wait for ever.
+    #[test]
+    fn an_end_that_panics_is_told_to_all() {
+        let files = FileSystem::create(OwnedConfig { core_count: 2, ..OwnedConfig::default() }).unwrap();
+        let last = Member::begin(files).unwrap();
+        let waits = last.join();
+        let waiting = thread::spawn(move || waits.end());
+        let together = last.together();
+        let settled = catch_unwind(AssertUnwindSafe(|| together.settle(&mut together.members(), || panic!("a fault"))));
+        assert!(settled.is_err());
+        let told = waiting.join().unwrap().map_err(|error| error.raw_os_error());
+        assert_eq!(told, Err(Some(Errno::ECANCELED.number())));
+        assert_eq!(last.end().map_err(|error| error.raw_os_error()), Err(Some(Errno::ECANCELED.number())));
     }
 }

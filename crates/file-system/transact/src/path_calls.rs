@@ -3,6 +3,7 @@
 
 use core::borrow::Borrow;
 use core::cell::Cell;
+use core::convert::Infallible;
 use core::fmt;
 use std::ffi::OsStr;
 use std::io;
@@ -18,6 +19,7 @@ use posix_calls::names::{self, RenameMode};
 use posix_calls::path_data::{read_path, write_path};
 use posix_calls::{Attributes, Claimed, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start, WriteAt};
 use scalefs::{FileSystem, InProcess, OpenNode, Outside};
+use sync::mutant::planted;
 
 use crate::attempts::Attempts;
 use crate::base::WithData;
@@ -98,25 +100,47 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
         self.files.borrow().act(|base| body(&Call::new(WithData(base), transaction)))
     }
 
-    /// Ends the transaction; `prepare` prepares its participants.
+    /// Ends the transaction; `prepare` prepares its participants, if they are not prepared. It stays open where `prepare` panics.
     pub(crate) fn end(&self, commits: bool, prepare: &mut dyn FnMut() -> Result<(), Refused>) -> io::Result<End> {
         let mut open = self.lock();
-        self.files.borrow().act(|base| {
+        let ended = self.files.borrow().act(|base| {
             let base = WithData(base);
-            let (end, lost_by, spare) = match open.take() {
-                Some(transaction) if commits => transaction.commit_with(&base, prepare),
-                Some(transaction) => transaction.abort_with(&base),
-                // Space is only looked for again where the first try has taken it.
-                None => (Err(Fault::NoSpace), Loss::Unknown, Spare::default()),
-            };
-            // A thread that ends has no place for it.
-            let _ = SPARE.try_with(|place| place.set(spare));
-            match end {
-                Ok(()) => Ok(End::Done),
-                Err(Fault::Stale) => Ok(End::Stale(lost_by)),
-                Err(fault) => Err(fault.into()),
+            let running = open.as_mut().filter(|_| commits);
+            let committed = running.map(|transaction| transaction.try_commit(&base, prepare));
+            if committed == Some(Err(Fault::NoSpace)) && !planted("transact: a commit looks for space once") {
+                // Some becomes free before the next try.
+                return Err(Errno::ENOSPC);
             }
-        })
+            PathCalls::<F>::leave(&mut open, &base, committed)
+        });
+        if ended.is_err() && open.is_some() {
+            // There was none; or the transaction is another process's.
+            let _ = self.files.borrow().act(|base| PathCalls::<F>::leave(&mut open, &WithData(base), None));
+        }
+        ended
+    }
+
+    /// Takes the transaction out after a commit, or to abort it.
+    fn leave(
+        open: &mut Option<Transaction<OpenNode>>,
+        base: &WithData<InProcess<'_, Outside>>,
+        committed: Option<Result<(), Fault<Infallible>>>,
+    ) -> Result<End, Errno> {
+        let Some(transaction) = open.take() else { return Err(Errno::ECANCELED) };
+        let (end, lost_by, spare) = match committed {
+            None => transaction.abort_with(base),
+            Some(outcome) => {
+                let (lost_by, spare) = transaction.end(base, outcome.is_ok());
+                (outcome, lost_by, spare)
+            }
+        };
+        // A thread that ends has no place for it.
+        let _ = SPARE.try_with(|place| place.set(spare));
+        match end {
+            Ok(()) => Ok(End::Done),
+            Err(Fault::Stale) => Ok(End::Stale(lost_by)),
+            Err(fault) => Err(fault.into()),
+        }
     }
 
     /// Makes an empty file, which must not exist.
@@ -271,16 +295,20 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
         self.put(path.as_ref(), OpenFlags::NONE, contents.as_ref(), |done| WriteAt::Offset(offset + done))
     }
 
-    /// Writes all bytes; what it is told how many are written says where the next ones go.
-    fn put(&self, path: &Path, flags: OpenFlags, contents: &[u8], at: impl Fn(u64) -> WriteAt) -> io::Result<()> {
+    /// Writes all bytes; what it is told how many are written says where the next ones go. What a call has written stays so where
+    /// space is looked for and the next part tried again.
+    fn put(&self, path: &Path, mut flags: OpenFlags, contents: &[u8], at: impl Fn(u64) -> WriteAt) -> io::Result<()> {
+        let mut done = 0;
         self.call(|call| {
-            let (mut flags, mut done) = (flags, 0);
+            if planted("transact: what finds space later is written from its start") {
+                done = 0;
+            }
             loop {
                 done += write_path(call, AT, bytes(&path), (flags, 0o666), at(done as u64), &contents[done..])?;
+                flags = OpenFlags::NONE;
                 if done == contents.len() {
                     return Ok(());
                 }
-                flags = OpenFlags::NONE;
             }
         })
     }

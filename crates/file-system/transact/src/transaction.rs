@@ -245,20 +245,50 @@ impl<H> Transaction<H> {
 
     /// As [`Transaction::commit`], together with participants: `prepare` prepares them once all changes are prepared. Tells
     /// what it has lost by, too.
-    pub(crate) fn commit_with<P: Base<Objects: NameChanges<Handle = H>>>(
+    fn commit_with<P: Base<Objects: NameChanges<Handle = H>>>(
         mut self,
         base: &P,
         prepare: &mut dyn FnMut() -> Result<(), Refused>,
     ) -> (End<P::Objects>, Loss, Spare<H>) {
+        let outcome = self.try_commit(base, prepare);
+        let (lost_by, spare) = self.end(base, outcome.is_ok());
+        (outcome, lost_by, spare)
+    }
+
+    /// Tries to make all changes; [`Transaction::end`] comes next. Where there is no space for them, or `prepare` panics, nothing
+    /// has happened, and the transaction is as it was: it may try again.
+    pub(crate) fn try_commit<P: Base<Objects: NameChanges<Handle = H>>>(
+        &mut self,
+        base: &P,
+        prepare: &mut dyn FnMut() -> Result<(), Refused>,
+    ) -> End<P::Objects> {
         let state = &*self.state.get_mut();
         state.heed_claims(base.objects());
+        state.reserve_again(base)?;
         let (outcome, locks) = match state.lock(base) {
             Ok(locks) => (state.commit(base, prepare), locks),
             Err(fault) => (Err(fault), Default::default()),
         };
-        base.end_data(&state.layer.descriptors, locks, outcome.is_ok());
+        match outcome {
+            Ok(()) => base.end_data(&state.layer.descriptors, locks, true),
+            // Descriptors stay the transaction's.
+            Err(_) => base.end_data(&Descriptors::default(), locks, false),
+        }
+        outcome
+    }
+
+    /// Gives up what it keeps, once it has happened or is not to happen.
+    pub(crate) fn end<P: Base<Objects: NameChanges<Handle = H>>>(
+        mut self,
+        base: &P,
+        has_happened: bool,
+    ) -> (Loss, Spare<H>) {
+        let state = &*self.state.get_mut();
+        if !has_happened {
+            base.end_data(&state.layer.descriptors, Default::default(), false);
+        }
         state.give_pages_back(base);
-        (outcome, state.lost_by.get(), self.leave(base.objects()))
+        (state.lost_by.get(), self.leave(base.objects()))
     }
 
     /// Ends the transaction; nothing has happened.
@@ -277,9 +307,8 @@ impl<H> Transaction<H> {
         let state = &*self.state.get_mut();
         let outcome =
             if state.is_stale { Err(Fault::Stale) } else { state.check(base.objects(), base, Names::All).map(|_| ()) };
-        base.end_data(&state.layer.descriptors, Default::default(), false);
-        state.give_pages_back(base);
-        (outcome, state.lost_by.get(), self.leave(base.objects()))
+        let (lost_by, spare) = self.end(base, false);
+        (outcome, lost_by, spare)
     }
 
     /// Whether all that was seen is still so.
@@ -426,6 +455,18 @@ impl<H> State<H> {
     /// Gives back space that the commit has not used.
     fn give_pages_back<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) {
         self.reserved.iter().filter_map(Cell::take).for_each(|page| base.give_page_back(page));
+    }
+
+    /// Takes space anew that a commit has used in vain.
+    fn reserve_again<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> End<P::Objects> {
+        for place in &self.reserved {
+            let reserved = place.take();
+            place.set(Some(match reserved {
+                Some(page) => page,
+                None => base.reserve_page().map_err(|Failed(fault)| Fault::Base(fault))?.ok_or(Fault::NoSpace)?,
+            }));
+        }
+        Ok(())
     }
 
     /// Waits for claims of those who go before, on what it is about to change; who has one waits for no other call.

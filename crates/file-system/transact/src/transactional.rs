@@ -4,14 +4,16 @@ use core::cell::Cell;
 use core::{fmt, mem};
 
 use posix_calls::{Errno, Failed, NameChanges as _, Precedence};
+use sync::mutant::planted;
 
 use crate::attempts::{Attempts, Claims};
 use crate::base::{Base, HandleIn};
 use crate::call::Call;
 use crate::hooks::{Hooks, Participant};
-use crate::transaction::{Fault, Sharing, Spare, Transaction};
+use crate::loss::Loss;
+use crate::transaction::{End, Fault, Sharing, Spare, Transaction};
 
-/// So often a closure runs at most, unless told otherwise.
+/// So often a closure runs in vain at most, unless told otherwise.
 const ATTEMPTS: u32 = 100;
 /// So often a transaction that waits looks whether something has changed, unless told otherwise.
 const SPINS: u32 = 100_000;
@@ -84,22 +86,22 @@ impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
         Transactional { waits, ..self }
     }
 
-    /// Waits until an answer on which a transaction rests is another one, and ends it.
-    fn wait(&self, transaction: Transaction<HandleIn<B>>) -> Result<(), Errno> {
-        let mut outcome = if transaction.answers() == 0 { Err(Errno::EDEADLK) } else { Ok(()) };
-        for round in 0.. {
-            if outcome.is_err() || !transaction.is_still_so(&(self.begin)()).map_err(Errno::from)? {
-                break;
-            }
-            if !(self.waits)(round) {
-                outcome = Err(Errno::EAGAIN);
-            }
+    /// Waits until an answer on which a transaction rests is another one. Its end is the caller's.
+    fn wait(&self, transaction: &Transaction<HandleIn<B>>) -> Result<(), Errno> {
+        if transaction.answers() == 0 {
+            return Err(Errno::EDEADLK);
         }
-        let _ = transaction.abort(&(self.begin)());
-        outcome
+        let mut round = 0;
+        while transaction.is_still_so(&(self.begin)()).map_err(Errno::from)? {
+            if !(self.waits)(round) {
+                return Err(Errno::EAGAIN);
+            }
+            round = round.saturating_add(1);
+        }
+        Ok(())
     }
 
-    /// Lets closures run so often at most, and at least once.
+    /// Lets closures run so often in vain at most, and once at least. Who waits ([`Running::retry`]) has not run in vain.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Transactional { attempts, ..self }
@@ -117,7 +119,8 @@ impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
         mut body: impl FnMut(&Running<'f, B, F>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let mut attempts = Attempts::new(self.claims, |claimed| (self.begin)().objects().end_claim(claimed));
-        for _ in 0..self.attempts.max(1) {
+        let mut in_vain = 0;
+        while in_vain < self.attempts.max(1) {
             let base = (self.begin)();
             let by_age = |first: Precedence| Precedence(u64::from(u8::MAX - self.priority) << 56 | first.0 >> 8);
             let mut transaction = Transaction::begin_in(self.spare.take(), &base, self.sharing).map_err(Errno::from)?;
@@ -130,19 +133,14 @@ impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
                 retries: Cell::new(false),
             };
             let outcome = body(&running);
-            let transaction = running.transaction.take().expect("it is there until the end");
             if outcome.is_err() && running.retries.get() {
                 mem::take(&mut running.hooks).run(false);
                 attempts.let_others();
-                self.wait(transaction)?;
+                self.wait(running.running())?;
+                in_vain += u32::from(planted("transact: who was woken has run in vain"));
                 continue;
             }
-            let base = (self.begin)();
-            let (end, lost_by, spare) = match outcome {
-                Ok(_) => transaction.commit_with(&base, &mut || running.hooks.prepare()),
-                Err(_) => transaction.abort_with(&base),
-            };
-            drop(base);
+            let (end, lost_by, spare) = running.end(outcome.is_ok());
             self.spare.set(spare);
             mem::take(&mut running.hooks).run(outcome.is_ok() && end.is_ok());
             match end {
@@ -150,6 +148,7 @@ impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
                 Err(Fault::Stale) => attempts.lose(lost_by),
                 Err(fault) => return Err(fault.into()),
             }
+            in_vain += 1;
         }
         Err(Errno::ECANCELED)
     }
@@ -158,6 +157,21 @@ impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
 impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
     fn running(&self) -> &Transaction<HandleIn<B>> {
         self.transaction.as_ref().expect("it is there until the end")
+    }
+
+    /// Ends the transaction. It stays where it is as long as a participant may panic, so that `drop` finds it.
+    fn end(&mut self, commits: bool) -> (End<B::Objects>, Loss, Spare<HandleIn<B>>) {
+        let base = (self.begin)();
+        let running = self.transaction.as_mut().expect("it is there until the end");
+        let outcome = commits.then(|| running.try_commit(&base, &mut || self.hooks.prepare()));
+        let transaction = self.transaction.take().expect("seen above");
+        match outcome {
+            None => transaction.abort_with(&base),
+            Some(outcome) => {
+                let (lost_by, spare) = transaction.end(&base, outcome.is_ok());
+                (outcome, lost_by, spare)
+            }
+        }
     }
 
     /// Begins a call of the transaction.
@@ -219,11 +233,14 @@ impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
 }
 
 impl<B: Base, F: Fn() -> B> Drop for Running<'_, B, F> {
-    /// After a panic of the closure: nothing happens, and nothing stays kept.
+    /// After a panic of the closure or of a participant: nothing happens, and nothing stays kept. Also after a wait.
     fn drop(&mut self) {
-        if let Some(transaction) = self.transaction.take() {
+        if let Some(transaction) = self.transaction.take()
+            && !planted("transact: what a panic or a wait has ended stays kept")
+        {
             let _ = transaction.abort(&(self.begin)());
-            mem::take(&mut self.hooks).run(false);
         }
+        // Who has heard of the end is not among them.
+        mem::take(&mut self.hooks).run(false);
     }
 }

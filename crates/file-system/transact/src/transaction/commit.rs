@@ -40,19 +40,12 @@ impl<H> State<H> {
         }
         let now_ns = self.moment_ns.unwrap_or_else(|| base.objects().now_ns());
         self.change_what_was_made(base, now_ns)?;
-        // Others are prepared once, before the first look that may decide.
-        let mut are_prepared = false;
-        let mut once = || {
-            if !are_prepared {
-                prepare().map_err(|Refused| Fault::Stale)?;
-                are_prepared = true;
-            }
-            Ok(())
-        };
+        // Before the first look that may decide; who is prepared stays so.
+        let mut prepare = || prepare().map_err(|Refused| Fault::Stale);
         // Who is always come between has the locks of all names that it has seen.
-        if self.change(base, now_ns, Hold::Versions, &mut once)? == Seen::Again {
+        if self.change(base, now_ns, Hold::Versions, &mut prepare)? == Seen::Again {
             // Pages that were taken for its writes are used up.
-            if !self.reserved.is_empty() || self.change(base, now_ns, Hold::Locks, &mut once)? == Seen::Again {
+            if !self.reserved.is_empty() || self.change(base, now_ns, Hold::Locks, &mut prepare)? == Seen::Again {
                 return Err(Fault::Stale);
             }
         }

@@ -1,0 +1,313 @@
+//! Faults of transactions that were, each with what showed it: writes that run again for space, panics and waits that leave
+//! something kept, wake-ups that count as failures.
+//!
+//! `RUSTFLAGS="--cfg fuzzing" cargo test --release -p transact --test faults` plants each of them, and it must be found.
+#![cfg(not(any(loom, shuttle)))]
+
+use std::cell::{Cell, RefCell};
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use plain::{Plain, Process};
+use posix_calls::attributes::{self, Access};
+use posix_calls::{Credentials, Errno, Follow, ObjectOperations, OpenFlags, Space, Start, names};
+use scalefs::{FileSystem, OwnedConfig};
+use transact::{Participant, Refused, Sharing, Transactional, Transactions};
+
+const PAGE: usize = 4096;
+const AT: usize = 3 * PAGE;
+
+/// One core, so that what a removal gives up comes back by maintenance alone.
+fn files(page_count: u32, metadata_bytes: usize) -> FileSystem {
+    let config = OwnedConfig { page_count, metadata_bytes, core_count: 1, ..OwnedConfig::default() };
+    FileSystem::create(config).unwrap()
+}
+
+/// Lets the core look after itself.
+fn maintain(files: &FileSystem) {
+    (0..2000).for_each(|_| assert!(files.space().is_ok()));
+}
+
+fn by_page() -> Vec<u8> {
+    (0..12 * PAGE).map(|at| (at / PAGE) as u8).collect()
+}
+
+/// A file of one page, 6 pages that are free at once, and 20 that become so with maintenance.
+fn nearly_full() -> FileSystem {
+    let files = files(60, 8 << 20);
+    let root = files.root().unwrap();
+    root.create("f").unwrap().write_all(&[9; PAGE]).unwrap();
+    root.create("big").unwrap().write_all(&[1; 20 * PAGE]).unwrap();
+    let mut fill = root.create("fill").unwrap();
+    while files.space().unwrap().free_blocks > 6 {
+        fill.write_all(&[2; PAGE]).unwrap();
+    }
+    root.remove_file("big").unwrap();
+    files
+}
+
+fn content(files: &FileSystem, path: &str) -> Vec<u8> {
+    let root = files.root().unwrap();
+    let mut bytes = vec![0; root.metadata(path).unwrap().size_bytes as usize];
+    assert_eq!(root.open(path).unwrap().read_at(&mut bytes, 0).unwrap(), bytes.len());
+    bytes
+}
+
+/// The first pages had gone into the file when space was looked for, and were appended once more.
+fn an_append_that_waits_for_space_is_made_once() {
+    let files = nearly_full();
+    files.transaction(|t| t.append("f", by_page())).unwrap();
+    assert!(content(&files, "f") == [vec![9; PAGE], by_page()].concat());
+}
+
+/// So it is with what is written elsewhere, and with a file that is new.
+fn other_writes_that_wait_for_space_are_whole() {
+    let files = nearly_full();
+    files.transaction(|t| t.write_at("f", by_page(), AT as u64)).unwrap();
+    assert!(content(&files, "f") == [vec![9; PAGE], vec![0; AT - PAGE], by_page()].concat());
+    let files = nearly_full();
+    files.transaction(|t| t.write("new", by_page())).unwrap();
+    assert!(content(&files, "new") == by_page());
+    let files = nearly_full();
+    files.transaction(|t| t.write("f", by_page()).and_then(|()| t.append("f", "end"))).unwrap();
+    assert!(content(&files, "f") == [&by_page()[..], b"end"].concat());
+}
+
+/// An instance that is full of names, of which a quarter was removed: so many of that are there.
+fn full_of_names() -> (FileSystem, u32) {
+    let files = files(16, 2 << 20);
+    let root = files.root().unwrap();
+    root.create("f").unwrap();
+    let full = (0..).find(|n| root.hard_link("f", format!("l{n}")).is_err()).unwrap();
+    (0..full / 4).for_each(|n| root.remove_file(format!("l{n}")).unwrap());
+    (files, full / 4)
+}
+
+/// The commit needs memory for names that becomes free with maintenance, and finds it as a plain call does.
+fn a_commit_waits_for_space() {
+    let (by_calls, removed) = full_of_names();
+    let root = by_calls.root().unwrap();
+    let of_calls = (0..removed).find(|n| root.hard_link("f", format!("m{n}")).is_err()).unwrap_or(removed);
+    let (files, _) = full_of_names();
+    let prepared = Rc::new(Cell::new(0));
+    let link = |n: &u32| {
+        files.transaction(|t| {
+            t.take_part(Counts { prepared: prepared.clone(), ..Counts::default() });
+            t.hard_link("f", format!("m{n}"))
+        })
+    };
+    let made = (0..removed).find(|n| link(n).is_err()).unwrap_or(removed);
+    assert!(of_calls > removed / 4 && made >= of_calls * 9 / 10, "{made}, by calls {of_calls}, of {removed}");
+    assert_eq!(prepared.get(), made, "each participant is prepared once");
+}
+
+/// What is not found after all leaves nothing.
+fn a_commit_without_space_leaves_nothing() {
+    let files = files(16, 2 << 20);
+    let root = files.root().unwrap();
+    root.create("f").unwrap();
+    let mut full = 0;
+    while root.hard_link("f", format!("l{full}")).is_ok() {
+        full += 1;
+    }
+    maintain(&files);
+    let free = files.space().unwrap();
+    for _ in 0..3 {
+        let refused = files.transaction(|t| (0..200).try_for_each(|n| t.hard_link("f", format!("m{n}"))));
+        assert_eq!(refused.unwrap_err().raw_os_error(), Some(Errno::ENOSPC.number()));
+    }
+    maintain(&files);
+    let links = root.metadata("f").unwrap().link_count;
+    assert_eq!((files.space().unwrap(), links), (free, full + 1));
+}
+
+/// Says what became of it, and panics where it is told to.
+#[derive(Clone, Default)]
+struct Counts {
+    prepared: Rc<Cell<u32>>,
+    committed: Rc<Cell<u32>>,
+    aborted: Rc<Cell<u32>>,
+    panics_in: Option<&'static str>,
+}
+
+impl Counts {
+    fn note(&self, count: &Cell<u32>, place: &str) {
+        count.set(count.get() + 1);
+        assert!(self.panics_in != Some(place), "a fault of the participant's");
+    }
+}
+
+impl Participant for Counts {
+    fn prepare(&mut self) -> Result<(), Refused> {
+        self.note(&self.prepared, "prepare");
+        Ok(())
+    }
+    fn commit(&mut self) {
+        self.note(&self.committed, "commit");
+    }
+    fn abort(&mut self) {
+        self.note(&self.aborted, "abort");
+    }
+}
+
+/// Nothing had told participants and closures that a transaction was over in whose commit one of them had panicked, and
+/// all that it kept stayed: objects, pages, descriptors.
+fn a_panic_in_a_commit_leaves_nothing() {
+    let files = files(200, 8 << 20);
+    let root = files.root().unwrap();
+    root.create("old").unwrap().write_all(&[1; 10 * PAGE]).unwrap();
+    maintain(&files);
+    let free = files.space().unwrap();
+    let (mut sound, undone) = (Counts::default(), Rc::new(Cell::new(0)));
+    sound.panics_in = None;
+    let rounds = 100;
+    for round in 0..rounds {
+        let broken = Counts { panics_in: Some("prepare"), ..Counts::default() };
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            files.transaction(|t| {
+                t.write_at("old", [2; 10 * PAGE], 0)?;
+                t.write(format!("new{round}"), [3; 5 * PAGE])?;
+                let undone = undone.clone();
+                t.on_abort(move || undone.set(undone.get() + 1));
+                t.take_part(sound.clone());
+                t.take_part(broken.clone());
+                Ok(())
+            })
+        }));
+        assert!(outcome.is_err() && broken.aborted.get() == 1 && broken.committed.get() == 0, "round {round}");
+    }
+    assert_eq!((sound.prepared.get(), sound.aborted.get(), undone.get()), (rounds, rounds, rounds));
+    maintain(&files);
+    assert_eq!(files.space().unwrap(), free);
+    assert!(content(&files, "old") == [1; 10 * PAGE]);
+    files.transaction(|t| t.write("old", "anew")).unwrap();
+}
+
+/// So it was with a process's own transactions.
+fn a_panic_in_a_commit_leaves_nothing_of_any_base() {
+    let (file_system, process) = world();
+    let before = space(&file_system, &process);
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    let (broken, undone) = (Counts { panics_in: Some("prepare"), ..Counts::default() }, Cell::new(0));
+    for _ in 0..3 {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            fs.transaction(|t| {
+                t.on_abort(|| undone.set(undone.get() + 1));
+                t.take_part(broken.clone());
+                create(&t.begin(), b"f")
+            })
+        }));
+        assert!(outcome.is_err());
+    }
+    assert_eq!((broken.aborted.get(), undone.get(), space(&file_system, &process)), (3, 3, before));
+}
+
+/// Who stood behind it had not heard of the commit, and kept what it had prepared.
+fn a_panic_at_the_end_is_one_participant_s_alone() {
+    for (place, commits) in [("commit", true), ("abort", false)] {
+        let files = files(16, 8 << 20);
+        let (sound, told) = (Counts::default(), RefCell::new(Vec::new()));
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            files.transaction(|t| {
+                let told = &told;
+                t.take_part(Counts { panics_in: Some(place), ..Counts::default() });
+                t.take_part(sound.clone());
+                t.on_commit(|| told.borrow_mut().push("commit"));
+                t.on_abort(|| told.borrow_mut().push("abort"));
+                t.create("f")?;
+                if commits { Ok(()) } else { Err(Errno::EIO.into()) }
+            })
+        }));
+        assert!(outcome.is_err());
+        let heard = (sound.committed.get(), sound.aborted.get());
+        assert_eq!((heard, told.into_inner()), (if commits { (1, 0) } else { (0, 1) }, vec![place]));
+        assert_eq!(files.root().unwrap().metadata("f").is_ok(), commits);
+    }
+}
+
+fn world() -> (Plain, Process) {
+    let file_system = Plain::default();
+    let process = Process::new(&file_system, Credentials::SUPERUSER);
+    (file_system, process)
+}
+
+fn space(file_system: &Plain, process: &Process) -> Space {
+    attributes::space(&file_system.begin(process)).unwrap()
+}
+
+fn create<V: ObjectOperations>(call: &V, path: &[u8]) -> Result<(), Errno> {
+    let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+    names::close(call, names::open(call, Start::WorkingDirectory, path, flags, 0o644)?.handle);
+    Ok(())
+}
+
+fn exists<V: ObjectOperations>(call: &V, path: &[u8]) -> bool {
+    attributes::access(call, Start::WorkingDirectory, path, Follow::Nothing, Access::EXISTS).is_ok()
+}
+
+/// After a hundred wake-ups it was told ECANCELED, though nothing had failed.
+fn who_is_woken_has_not_failed() {
+    let (file_system, process) = world();
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process)).attempts(1);
+    let mut runs = 0;
+    let outcome = fs.transaction(|t| {
+        runs += 1;
+        let name = format!("{runs}");
+        assert!(!exists(&t.begin(), name.as_bytes()));
+        // Others wake it at once, but what it waits for is not there yet.
+        create(&file_system.begin(&process), name.as_bytes())?;
+        if runs == 250 { Ok(()) } else { Err(t.retry()) }
+    });
+    // The last run has seen that its name is not there, and so it fails, once.
+    assert_eq!((outcome, runs), (Err(Errno::ECANCELED), 250));
+}
+
+/// Who waits in vain, or whose wait panics, keeps nothing.
+fn a_wait_that_ends_leaves_nothing() {
+    let (file_system, process) = world();
+    let before = space(&file_system, &process);
+    let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process));
+    let made_and_waits = |waits: fn(u32) -> bool| {
+        let fs = Transactional::new(Sharing::Alone, || file_system.begin(&process)).waits(waits);
+        let wait = || fs.transaction(|t| create(&t.begin(), b"f").and_then(|()| Err::<(), _>(t.retry())));
+        catch_unwind(AssertUnwindSafe(wait))
+    };
+    for _ in 0..3 {
+        assert_eq!(made_and_waits(|_| false).unwrap(), Err(Errno::EAGAIN));
+        assert!(made_and_waits(|_| panic!("a fault of the program's")).is_err());
+    }
+    assert_eq!(space(&file_system, &process), before);
+    fs.transaction(|t| create(&t.begin(), b"f")).unwrap();
+}
+
+/// By fault, in the words of docs/notes/planted-faults.md, its test.
+type Shown = (&'static str, fn());
+const SHOWN: [Shown; 10] = [
+    ("transact: what finds space later is written from its start", an_append_that_waits_for_space_is_made_once),
+    ("", other_writes_that_wait_for_space_are_whole),
+    ("transact: a commit looks for space once", a_commit_waits_for_space),
+    ("", a_commit_without_space_leaves_nothing),
+    ("transact: what a panic or a wait has ended stays kept", a_panic_in_a_commit_leaves_nothing),
+    ("transact: what a panic or a wait has ended stays kept", a_panic_in_a_commit_leaves_nothing_of_any_base),
+    ("transact: after a panic at the end the others do not hear of it", a_panic_at_the_end_is_one_participant_s_alone),
+    ("transact: who was woken has run in vain", who_is_woken_has_not_failed),
+    ("transact: what a panic or a wait has ended stays kept", a_wait_that_ends_leaves_nothing),
+    ("", || ()),
+];
+
+#[test]
+fn none_shows() {
+    for (fault, shown) in SHOWN {
+        println!("{fault}");
+        shown();
+    }
+}
+
+#[cfg(fuzzing)]
+#[test]
+fn each_is_found_where_it_is_planted() {
+    for (fault, shown) in SHOWN.into_iter().filter(|(fault, _)| !fault.is_empty()) {
+        sync::mutant::must_be_caught(fault, shown);
+    }
+}
