@@ -82,16 +82,18 @@ int scalefs_destroy(scalefs_instance *instance);
 /* Attaches the calling thread as a core, from 0; NULL if there is no such core or another thread is it. */
 scalefs_thread *scalefs_attach(scalefs_instance *instance, uint32_t core);
 
-/* Detaches a thread. */
+/* Detaches a thread; nothing happens of a transaction that it has open. Within a callback it does nothing. */
 void scalefs_detach(scalefs_thread *thread);
 
-/* Does what is left to do between calls: for threads that call seldom. Cores without a thread are served too. */
+/* Does what is left to do between calls: for threads that call seldom. Cores without a thread are served too. Within a
+ * callback it does nothing. */
 void scalefs_maintain(scalefs_thread *thread);
 
 /* A process of a user and a group, working in the root directory, without descriptors; NULL without memory for it. */
 scalefs_process *scalefs_process_new(scalefs_thread *thread, uint32_t user, uint32_t group);
 
-/* Ends a process: closes its descriptors, and frees it. What is called on its behalf afterwards is -EINVAL. */
+/* Ends a process: closes its descriptors, and frees it. What is called on its behalf afterwards is -EINVAL. -EBUSY if it has
+ * a transaction open, or within a callback. */
 int scalefs_process_exit(scalefs_thread *thread, scalefs_process *process);
 
 /* Why the library refused what this thread asked for last, in words: after NULL, or after -EINVAL for a handle, a
@@ -162,7 +164,8 @@ int64_t scalefs_readlink(scalefs_thread *thread, scalefs_process *process, const
 int scalefs_rename(scalefs_thread *thread, scalefs_process *process, const char *old_path, const char *new_path, uint32_t mode);
 
 /* Tells each the names of a directory from *cookie on (0: from the start), "." and ".." included, and sets *cookie to
- * where to go on; returns 1 if there may be more, 0 at the end. */
+ * where to go on; returns 1 if there may be more, 0 at the end. It may make calls by the same thread: memory that is given
+ * up meanwhile becomes free afterwards. */
 int scalefs_list(scalefs_thread *thread, scalefs_process *process, const char *path, uint64_t *cookie, scalefs_each each, void *argument);
 /* A flag of scalefs_fcntl and scalefs_pipe: each write goes to the end (O_APPEND). */
 #define SCALEFS_APPEND 128u
@@ -281,9 +284,10 @@ int scalefs_statvfs(scalefs_thread *thread, scalefs_process *process, scalefs_sp
 /* A call that a transaction does not offer returns -EOPNOTSUPP, and the transaction goes on: always so. */
 #define SCALEFS_TX_ERROR_UNSUPPORTED 8u
 
-/* Begins a transaction of the thread: its calls on names, whatever process they are made for, are parts of it until
- * scalefs_xend or scalefs_xabort. Other calls of the thread, such as those on descriptors, return -EOPNOTSUPP. -EINVAL if the
- * thread has one open. A thread ends its transaction before it is detached. */
+/* Begins a transaction of the thread for a process: the thread's calls on names are parts of it until scalefs_xend or
+ * scalefs_xabort. Other calls, such as those on descriptors, return -EOPNOTSUPP, and all that are made for another process
+ * -EINVAL, these two included. -EINVAL if the thread has one open. The process does not exit before it ends (-EBUSY); where
+ * the thread is detached, nothing of it happens. */
 int scalefs_xbegin(scalefs_thread *thread, scalefs_process *process, uint32_t flags);
 
 /* Ends the thread's transaction: all of it happens at this moment, and 0 comes back; or nothing of it, since what it has

@@ -22,8 +22,8 @@ pub(crate) unsafe fn call(
         scalefs_thread::attached(thread)
             .and_then(|thread| scalefs_process::of(process, &thread).map(|process| (thread, process)))
     };
-    let made = checked.and_then(|(thread, process)| match thread.transaction() {
-        None => thread.call(process, body),
+    let made = checked.and_then(|(thread, of)| match thread.transaction_of(process)? {
+        None => thread.call(of, body),
         Some(_) => reason::not_in_a_transaction(),
     });
     made.unwrap_or_else(|errno| -i64::from(errno.number()))
@@ -39,12 +39,12 @@ macro_rules! on_names {
                 $crate::instance::scalefs_process::of($process, &thread).map(|process| (thread, process))
             })
         };
-        let made: Result<i64, Errno> = checked.and_then(|(thread, process)| match thread.transaction() {
-            None => thread.act(process, |objects| {
+        let made: Result<i64, Errno> = checked.and_then(|(thread, of)| match thread.transaction_of($process)? {
+            None => thread.act(of, |objects| {
                 let $objects = &objects;
                 $body
             }),
-            Some(transaction) => thread.act(process, |base| {
+            Some(transaction) => thread.act(of, |base| {
                 let $objects = &transact::Call::new(base, transaction);
                 $body
             }),

@@ -114,7 +114,7 @@ pub unsafe extern "C" fn scalefs_attach(instance: *mut scalefs_instance, core: u
     unsafe { scalefs_thread::attach(instance, core) }
 }
 
-/// Detaches a thread.
+/// Detaches a thread; nothing happens of a transaction that it has open. Within a callback it does nothing.
 ///
 /// # Safety
 /// The thread is of scalefs_attach, and not used afterwards.
@@ -124,7 +124,8 @@ pub unsafe extern "C" fn scalefs_detach(thread: *mut scalefs_thread) {
     unsafe { scalefs_thread::detach(thread) }
 }
 
-/// Does what is left to do between calls: for threads that call seldom. Cores without a thread are served too.
+/// Does what is left to do between calls: for threads that call seldom. Cores without a thread are served too. Within a
+/// callback it does nothing.
 ///
 /// # Safety
 /// The thread is of scalefs_attach and used by one thread at a time.
@@ -151,7 +152,8 @@ pub unsafe extern "C" fn scalefs_process_new(
         .map_or(core::ptr::null_mut(), |thread| scalefs_process::new(&thread, user, group))
 }
 
-/// Ends a process: closes its descriptors, and frees it. What is called on its behalf afterwards is -EINVAL.
+/// Ends a process: closes its descriptors, and frees it. What is called on its behalf afterwards is -EINVAL. -EBUSY if it has
+/// a transaction open, or within a callback.
 ///
 /// # Safety
 /// As for scalefs_maintain; the process is of scalefs_process_new, and no other thread calls on its behalf.
@@ -582,10 +584,11 @@ pub unsafe extern "C" fn scalefs_rename(
 }
 
 /// Tells each the names of a directory from *cookie on (0: from the start), "." and ".." included, and sets *cookie to
-/// where to go on; returns 1 if there may be more, 0 at the end.
+/// where to go on; returns 1 if there may be more, 0 at the end. It may make calls by the same thread: memory that is given
+/// up meanwhile becomes free afterwards.
 ///
 /// # Safety
-/// See scalefs_open; each makes no call on behalf of this thread.
+/// See scalefs_open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scalefs_list(
     thread: *mut scalefs_thread,

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use percpu::{Core, OwnerId};
 use scalefs::{Credentials, Direct, Errno, Host, InProcess, OpenNode, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
+use sync::mutant::planted;
 use sync::{Wait, WaitReason};
 use transact::{Sharing, Transaction};
 
@@ -49,8 +50,33 @@ pub struct scalefs_thread {
     instance: *const scalefs_instance,
     /// Nothing once it is detached.
     core: UnsafeCell<Option<Core<'static>>>,
+    /// Since the last maintenance.
     calls: Cell<u32>,
-    transaction: UnsafeCell<Option<Transaction<OpenNode>>>,
+    /// Calls that are under way: one, and those that its callback makes.
+    depth: Cell<u32>,
+    transaction: UnsafeCell<Option<Begun>>,
+}
+
+/// A transaction of a thread. What it has been told holds for the process that began it, and for no other: it is that one's.
+struct Begun {
+    transaction: Transaction<OpenNode>,
+    process: *const scalefs_process,
+}
+
+/// A call of a thread that is under way.
+struct UnderWay<'t>(&'t Cell<u32>);
+
+impl<'t> UnderWay<'t> {
+    fn begin(depth: &'t Cell<u32>) -> UnderWay<'t> {
+        depth.set(depth.get() + 1);
+        UnderWay(depth)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 /// A process.
@@ -58,6 +84,8 @@ pub struct scalefs_process {
     instance: *const scalefs_instance,
     /// Nothing once it has exited.
     process: UnsafeCell<Option<Process>>,
+    /// How many transactions it has begun that have not ended.
+    transactions: AtomicU32,
 }
 
 /// Adds a handle to those of an instance; where it stays.
@@ -148,7 +176,13 @@ impl scalefs_thread {
                 let core = UnsafeCell::new(Some(claimed));
                 give_out(
                     &instance.threads,
-                    scalefs_thread { instance, core, calls: Cell::new(0), transaction: UnsafeCell::new(None) },
+                    scalefs_thread {
+                        instance,
+                        core,
+                        calls: Cell::new(0),
+                        depth: Cell::new(0),
+                        transaction: UnsafeCell::new(None),
+                    },
                 )
             }
             Err(error) => {
@@ -163,6 +197,14 @@ impl scalefs_thread {
     pub(crate) unsafe fn detach(thread: *mut Self) {
         if thread.is_null() {
             return;
+        }
+        // SAFETY: the caller's promise: nobody else uses the handle.
+        if let Ok(attached) = unsafe { scalefs_thread::attached(thread) } {
+            if attached.is_in_a_callback() {
+                reason::keep("a callback does not detach the thread that runs it");
+                return;
+            }
+            attached.abort_what_is_open();
         }
         // SAFETY: the caller's promise: nobody else uses the handle, which stays as long as the instance.
         let (instance, core) = unsafe { ((*thread).instance, &mut *(*thread).core.get()) };
@@ -205,53 +247,128 @@ impl<'t> Attached<'t> {
         self.instance.owned.file_system()
     }
 
+    /// Does what is left to do between calls; nothing in the middle of one.
     pub(crate) fn maintain_all(&self) {
-        self.file_system().maintain_with_idle_cores(self.core, &Outside);
+        if !self.is_in_a_callback() {
+            self.file_system().maintain_with_idle_cores(self.core, &Outside);
+        }
     }
 
-    /// The transaction that the thread has open, if it has one.
-    pub(crate) fn transaction(&self) -> Option<&Transaction<OpenNode>> {
+    /// Whether a call of the thread is under way, whose callback runs.
+    fn is_in_a_callback(&self) -> bool {
+        self.thread.depth.get() > 0
+    }
+
+    fn begun(&self) -> Option<&Begun> {
         // SAFETY: one thread uses the handle at a time, by its caller's promise, and no call that replaces the transaction
         // (`begin`, `take`) holds this borrow.
         unsafe { &*self.thread.transaction.get() }.as_ref()
     }
 
+    /// The transaction that the thread has open, if it has one.
+    ///
+    /// # Errors
+    /// EINVAL if another process than this has begun it.
+    pub(crate) fn transaction_of(
+        &self,
+        process: *const scalefs_process,
+    ) -> Result<Option<&Transaction<OpenNode>>, Errno> {
+        match self.begun() {
+            None => Ok(None),
+            Some(begun) if ptr::eq(begun.process, process) || planted("c: a transaction serves any process") => {
+                Ok(Some(&begun.transaction))
+            }
+            Some(_) => reason::invalid("the thread's transaction is of another process: end it first"),
+        }
+    }
+
     /// Opens a transaction; whether the thread had none.
-    pub(crate) fn begin(&self, process: &Process) -> Result<bool, Errno> {
-        if self.transaction().is_some() {
+    ///
+    /// # Safety
+    /// As [`scalefs_process::of`].
+    pub(crate) unsafe fn begin(&self, process: *const scalefs_process) -> Result<bool, Errno> {
+        // SAFETY: the caller's promise.
+        let of = unsafe { scalefs_process::of(process, self) }?;
+        if self.begun().is_some() {
             return Ok(false);
         }
-        let begun = self.act(process, |base| Transaction::begin(&base, Sharing::Shared)).map_err(Errno::from)?;
-        // SAFETY: as in `transaction`; the borrow above has ended.
-        unsafe { *self.thread.transaction.get() = Some(begun) };
+        let transaction = self.act(of, |base| Transaction::begin(&base, Sharing::Shared)).map_err(Errno::from)?;
+        // SAFETY: as in `begun`, whose borrow has ended. The process is there, as looked up above.
+        unsafe {
+            (*process).transactions.fetch_add(1, Ordering::AcqRel);
+            *self.thread.transaction.get() = Some(Begun { transaction, process });
+        }
         Ok(true)
     }
 
-    /// Takes the open transaction out, to be ended.
-    pub(crate) fn take(&self) -> Option<Transaction<OpenNode>> {
-        // SAFETY: as in `transaction`; nobody has borrowed it.
+    /// Takes the open transaction out, to be ended on behalf of its process.
+    fn take(&self) -> Option<Begun> {
+        // SAFETY: as in `begun`; nobody has borrowed it.
         unsafe { &mut *self.thread.transaction.get() }.take()
     }
 
+    /// Ends the transaction that a process has begun in this thread.
+    ///
+    /// # Safety
+    /// As [`scalefs_process::of`].
+    pub(crate) unsafe fn end<T>(
+        &self,
+        process: *const scalefs_process,
+        end: impl FnOnce(Transaction<OpenNode>, Direct<'_, Outside>) -> T,
+    ) -> Result<T, Errno> {
+        // SAFETY: the caller's promise.
+        let of = unsafe { scalefs_process::of(process, self) }?;
+        self.transaction_of(process)?;
+        let Some(begun) = self.take() else {
+            return reason::invalid("the thread has begun no transaction");
+        };
+        let ended = self.act(of, |base| end(begun.transaction, base));
+        // SAFETY: the process is there: it does not exit before this.
+        unsafe { (*begun.process).transactions.fetch_sub(1, Ordering::AcqRel) };
+        Ok(ended)
+    }
+
+    /// Lets nothing happen of a transaction that was not ended.
+    fn abort_what_is_open(&self) {
+        if planted("c: a thread is detached from its transaction") {
+            return;
+        }
+        if let Some(process) = self.begun().map(|begun| begun.process) {
+            // SAFETY: a process with a transaction has not exited, and its handle stays as long as the instance.
+            let _ = unsafe { self.end(process, |transaction, base| transaction.abort(&base)) };
+        }
+    }
+
     pub(crate) fn call<T>(&self, process: &Process, body: impl FnOnce(&InProcess<'_, Outside>) -> T) -> T {
+        let under_way = UnderWay::begin(&self.thread.depth);
         let result = body(&self.file_system().enter(self.core, process, &Outside));
+        drop(under_way);
         self.count_call();
         result
     }
 
     /// As [`Attached::call`], for a call that knows no descriptors.
     pub(crate) fn act<T>(&self, process: &Process, body: impl FnOnce(Direct<'_, Outside>) -> T) -> T {
+        let under_way = UnderWay::begin(&self.thread.depth);
         let result = body(self.file_system().begin(self.core, process.context(), &Outside));
+        drop(under_way);
         self.count_call();
         result
     }
 
+    /// Maintains the core now and then, and those that nobody is: what they left behind is worked off by whoever goes on. Not in
+    /// the middle of a call whose callback makes calls.
     fn count_call(&self) {
         let calls = &self.thread.calls;
         calls.set(calls.get() + 1);
-        if calls.get() == CALLS_PER_MAINTENANCE {
+        let is_in_a_callback = self.is_in_a_callback() && !planted("c: maintenance comes in the middle of a call");
+        if calls.get() >= CALLS_PER_MAINTENANCE && !is_in_a_callback {
             calls.set(0);
-            self.file_system().maintain(self.core, &Outside);
+            if planted("c: what a detached thread has left stays") {
+                self.file_system().maintain(self.core, &Outside);
+            } else {
+                self.file_system().maintain_with_idle_cores(self.core, &Outside);
+            }
         }
     }
 }
@@ -263,14 +380,15 @@ impl scalefs_process {
             return ptr::null_mut();
         };
         let process = UnsafeCell::new(Some(process));
-        give_out(&thread.instance.processes, scalefs_process { instance: thread.instance, process })
+        let transactions = AtomicU32::new(0);
+        give_out(&thread.instance.processes, scalefs_process { instance: thread.instance, process, transactions })
     }
 
     /// What the handle stands for, unless it stands for nothing.
     ///
     /// # Safety
     /// The process is of `scalefs_process_new` or NULL, its instance was not destroyed, and it does not exit meanwhile.
-    pub(crate) unsafe fn of<'p>(process: *mut Self, thread: &Attached<'_>) -> Result<&'p Process, Errno> {
+    pub(crate) unsafe fn of<'p>(process: *const Self, thread: &Attached<'_>) -> Result<&'p Process, Errno> {
         if process.is_null() {
             return reason::invalid("the process is NULL");
         }
@@ -292,6 +410,14 @@ impl scalefs_process {
         // SAFETY: the caller's promise.
         unsafe {
             scalefs_process::of(process, thread)?;
+            let open = (*process).transactions.load(Ordering::Acquire);
+            if open != 0 || thread.is_in_a_callback() {
+                reason::keep(match open {
+                    0 => "a callback does not end a process".into(),
+                    _ => format!("transactions of the process that are open: {open}"),
+                });
+                return Err(Errno::EBUSY);
+            }
             if let Some(process) = (*(*process).process.get()).take() {
                 process.exit(thread.file_system(), thread.core, &Outside);
             }

@@ -3,11 +3,11 @@
 
 use core::ffi::{c_char, c_int};
 
-use scalefs::{Errno, OpenFlags, Start, names};
-use transact::Fault;
+use scalefs::{Direct, Errno, OpenFlags, OpenNode, Start, names};
+use transact::{Fault, Transaction};
 
 use crate::border::{bytes, on_names};
-use crate::instance::{scalefs_process, scalefs_thread};
+use crate::instance::{Outside, scalefs_process, scalefs_thread};
 use crate::reason;
 
 /// scalefs_xbegin with all that a transaction is by itself: nothing reaches a disk, and no memory of the program is rolled back.
@@ -29,9 +29,10 @@ enum End {
     Abort,
 }
 
-/// Begins a transaction of the thread: its calls on names, whatever process they are made for, are parts of it until
-/// scalefs_xend or scalefs_xabort. Other calls of the thread, such as those on descriptors, return -EOPNOTSUPP. -EINVAL if the
-/// thread has one open. A thread ends its transaction before it is detached.
+/// Begins a transaction of the thread for a process: the thread's calls on names are parts of it until scalefs_xend or
+/// scalefs_xabort. Other calls, such as those on descriptors, return -EOPNOTSUPP, and all that are made for another process
+/// -EINVAL, these two included. -EINVAL if the thread has one open. The process does not exit before it ends (-EBUSY); where
+/// the thread is detached, nothing of it happens.
 ///
 /// # Safety
 /// See scalefs_open.
@@ -48,8 +49,7 @@ pub unsafe extern "C" fn scalefs_xbegin(
         // SAFETY: see `scalefs_open`.
         let thread = unsafe { scalefs_thread::attached(thread) }?;
         // SAFETY: see `scalefs_open`.
-        let process = unsafe { scalefs_process::of(process, &thread) }?;
-        if thread.begin(process)? {
+        if unsafe { thread.begin(process) }? {
             Ok(())
         } else {
             reason::invalid("the thread has begun a transaction: end it first")
@@ -86,16 +86,12 @@ unsafe fn end(thread: *mut scalefs_thread, process: *mut scalefs_process, how: &
     let ended = || {
         // SAFETY: the caller's promise.
         let thread = unsafe { scalefs_thread::attached(thread) }?;
-        // SAFETY: the caller's promise.
-        let process = unsafe { scalefs_process::of(process, &thread) }?;
-        let Some(transaction) = thread.take() else {
-            return reason::invalid("the thread has begun no transaction");
-        };
-        let end = thread.act(process, |base| match how {
+        let by = |transaction: Transaction<OpenNode>, base: Direct<'_, Outside>| match how {
             End::Commit => transaction.commit(&base),
             End::Abort => transaction.abort(&base),
-        });
-        end.map_err(|fault: Fault<_>| Errno::from(fault))
+        };
+        // SAFETY: the caller's promise.
+        unsafe { thread.end(process, by) }?.map_err(|fault: Fault<_>| Errno::from(fault))
     };
     ended().map_or_else(|errno| -errno.number(), |()| 0)
 }
