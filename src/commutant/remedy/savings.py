@@ -224,18 +224,13 @@ def _alike(one: Mapping[int, Transfers], other: Mapping[int, Transfers]) -> bool
     )
 
 
-def _changes(meeting: Meeting, sense: Sense, partings: Mapping[tuple[str, int], tuple[str, ...]]) -> Iterable[Change]:
+def _changes(meeting: Meeting, sense: Sense, partings: Mapping[str, Sequence[Change]]) -> Iterable[Change]:
     """The changes of a meeting's lines that make sense."""
     for line in meeting.lines:
         fields = line.fields
         members = fields.members_of(line.touched_bytes)
-        leaving = partings.get((fields.holder, fields.offset), ())
-        if leaving and any(member not in leaving for member in members):
-            if len(leaving) > 1:
-                yield Change(Way.PART, ",".join(leaving))
-            else:
-                yield Change(Way.MOVE, leaving[0])
         for member in members:
+            yield from partings.get(member, ())
             for way in sense.ways(member, member in fields.arrays):
                 changes_something = way is Way.DROP_WRITE and not sense.in_vain(member) and line.is_looked_at(member)
                 if not changes_something:
@@ -254,17 +249,22 @@ def _written_shares(traffic: Traffic) -> dict[str, float]:
     return {member: writes[member] / (reads[member] + writes[member]) for member in {*reads, *writes}}
 
 
-def _partings(traffic: Traffic, written: Mapping[str, float]) -> dict[tuple[str, int], tuple[str, ...]]:
-    """For each line of each type of object the members that are written, where others are mostly read."""
+def _partings(traffic: Traffic, written: Mapping[str, float]) -> dict[str, list[Change]]:
+    """By member the partings of lines: all members that are written leave a line, where others are mostly read."""
     on: dict[tuple[str, int], set[str]] = defaultdict(set)
     for meeting in traffic.meetings:
         for line in meeting.lines:
             on[line.fields.holder, line.fields.offset].update(line.fields.members_of(line.touched_bytes))
     found = {
-        key: tuple(sorted(member for member in members if written[member] > _WRITTEN_SHARE))
+        key: tuple(sorted(member for member in members if written.get(member, 0.0) > _WRITTEN_SHARE))
         for key, members in on.items()
     }
-    return {key: leaving for key, leaving in found.items() if leaving and len(leaving) < len(on[key])}
+    leaving = {found[key] for key, members in on.items() if 1 < len(found[key]) < len(members)}
+    partings: dict[str, list[Change]] = defaultdict(list)
+    for members in sorted(leaving):
+        for member in members:  # one alone moves, which is tried of all
+            partings[member].append(Change(Way.PART, ",".join(members)))
+    return partings
 
 
 def _accesses(course: bytes) -> Iterable[tuple[int, bool]]:
