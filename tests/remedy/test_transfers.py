@@ -8,7 +8,20 @@ from pathlib import Path
 import pytest
 
 from commutant.mtrace import AccessKind, CourseAccess, unpack_course
-from commutant.remedy import Change, Mix, Sense, Traffic, Way, rank_savings, saving_of, scene_of, traffic_of
+from commutant.remedy import (
+    Change,
+    Mix,
+    Sense,
+    Traffic,
+    Way,
+    prove_transfers,
+    rank_savings,
+    read_change,
+    read_mix,
+    saving_of,
+    scene_of,
+    traffic_of,
+)
 from commutant.support import UsageError
 from tests.remedy.test_planted import MACROS, TESTS, verdicts
 
@@ -77,6 +90,34 @@ def test_a_move_that_frees_nothing_saves_transfers_and_is_listed(folder: Path) -
         assert row.share.plain == pytest.approx(saving_of(base, row.changes, ALL_ALIKE).share.plain)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("stat", "expected CALL=NUMBER"),
+        ("stat=x", "expected CALL=NUMBER"),
+        ("stat=nan", "expected CALL=NUMBER"),
+        ("=3", "expected CALL=NUMBER"),
+        ("", "expected CALL=NUMBER"),
+        ("stat=-1", "no negative number"),
+        ("stat=0,open=0", "sums to nothing"),
+        ("stat=1,stat=2", "names 'stat' twice"),
+    ],
+)
+def test_a_mix_that_is_none_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        read_mix(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_fields_of_two_types_do_not_leave_a_line_together() -> None:
+    with pytest.raises(UsageError, match=r"lies in 2 types \(dentry, file\); expected fields of one type"):
+        read_change(Way.PART, "dentry.d_lockref,file.f_count")
+    with pytest.raises(UsageError, match="expected two fields or more"):
+        read_change(Way.PART, "dentry.d_lockref")
+    change = read_change(Way.PART, "inode.i_lock, inode.i_size")
+    assert str(change) == "move i_lock and i_size of inode together to a line of their own"
+
+
 def test_a_mix_weighs_pairs_by_how_often_they_meet(folder: Path) -> None:
     base = traffic(folder, ())
     weights = Mix({"read_limit": 1, "note_hit": 3}).weights(base.sets)
@@ -85,6 +126,22 @@ def test_a_mix_weighs_pairs_by_how_often_they_meet(folder: Path) -> None:
     assert weights["note_hit", "note_hit"] == pytest.approx(9 / 16)
     with pytest.raises(UsageError, match=r"^--mix: no test .* makes 'stat'; expected calls of "):
         Mix({"stat": 1.0}).weights(base.sets)
+
+
+@pytest.mark.parametrize("macro", ["OWN_LINE", "SPREAD"])
+def test_a_proof_holds_the_prediction_against_the_changed_build(folder: Path, macro: str) -> None:
+    base, change = traffic(folder, (), 32), MACROS[macro]
+    proof = prove_transfers(base, traffic(folder, (macro,), 32), [change])
+    assert proof is not None
+    assert proof.right == proof.tests > 5
+    assert proof.median_error < 0.05
+    assert proof.predicted.plain == pytest.approx(proof.counted.plain, abs=0.05)
+    assert proof.counted.plain < proof.before.plain
+    # Where nothing was changed, nothing went as predicted.
+    unchanged = prove_transfers(base, traffic(folder, (), 32), [change])
+    assert unchanged is not None
+    assert unchanged.right == 0
+    assert unchanged.counted == unchanged.before
 
 
 def test_a_run_without_courses_says_so(folder: Path) -> None:

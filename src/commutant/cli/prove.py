@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options, results
-from commutant.cli.remedy import refuse_unknown
+from commutant.cli.remedy import refuse_unknown, traffic_in
 from commutant.documents import text as text_of
 from commutant.support import RunError, UsageError, paused_collector
 
 if TYPE_CHECKING:
-    from commutant.remedy import Change, Proof, ProvenRun
+    from commutant.remedy import Change, Proof, ProvenRun, Traffic, TransferProof
     from commutant.runs import Run
 
 
@@ -89,12 +89,16 @@ class _Base:
         self._verdicts = list(self._run.verdicts())
         self._tests = list(judged_tests(self._run))
         self._foretold: frozenset[str] | None = None
+        self._traffic: Traffic | None = None
         if changes:
             scene = scene_of(self._verdicts)
             refuse_unknown(scene, changes)
             self._foretold = foretell(scene, changes).freed
-            if not self._foretold:
-                raise UsageError("these changes are predicted to free no test; there is nothing to prove")
+            self._traffic = _traffic_of(self._run)
+            if not self._foretold and not self._saves():
+                raise UsageError(
+                    "these changes are predicted to free no test and to save no transfers; there is nothing to prove"
+                )
         self._again = None
         if again is not None:
             other = load_run(again)
@@ -116,16 +120,30 @@ class _Base:
 
         run, proof = self._proof(path)
         calls = {judged.test.id: judged.calls for judged in self._tests}
+        transfers = self._transfers(run)
         old, now = _side(self._run), _side(run)
         if format_ == "json":
-            return text_of(proof_document(proof, old, now, self._changes, calls)), proof.holds
+            return text_of(proof_document(proof, old, now, self._changes, calls, transfers)), proof.holds
         if format_ == "commit":
             by_id = {verdict.test_id: verdict for verdict in self._verdicts}
             return commit_message(proof, old, now, self._changes, calls, by_id), proof.holds
         text = io.StringIO()
         screen = Console(file=text, width=results.FILE_WIDTH, highlight=False, color_system=None)
-        print_proof(proof, old, now, self._changes, calls, screen)
+        print_proof(proof, old, now, self._changes, calls, screen, transfers)
         return text.getvalue(), proof.holds
+
+    def _saves(self) -> bool:
+        """Whether the changes are predicted to change transfers."""
+        from commutant.remedy import Mix, saving_of
+
+        return self._traffic is not None and bool(saving_of(self._traffic, self._changes, Mix({})).tests)
+
+    def _transfers(self, run: Run) -> TransferProof | None:
+        """What came of the transfers, where both runs tell."""
+        from commutant.remedy import prove_transfers
+
+        new = _traffic_of(run) if self._traffic is not None else None
+        return prove_transfers(self._traffic, new, self._changes) if self._traffic and new else None
 
     def write_loops(self, path: Path, folder: Path) -> bool:
         """Writes a program per pair of calls with freed tests into a new folder; returns whether the proof holds."""
@@ -184,6 +202,16 @@ class _Base:
                 f"{run.path} is of the target {run.info.target}, {self._run.path} of {self._run.info.target}: expected "
                 "targets that differ in what is changed alone"
             )
+
+
+def _traffic_of(run: Run) -> Traffic | None:
+    """The transfers of a run; None if it does not tell in which order lines were touched."""
+    from commutant.remedy import DEFAULT_CORES
+
+    try:
+        return traffic_in(run, DEFAULT_CORES)
+    except UsageError:
+        return None
 
 
 def _fixed_options(run: Run) -> tuple[str, dict[str, str]]:

@@ -9,6 +9,7 @@ from commutant.remedy.loops import Loops, loops
 from commutant.remedy.mix import Mix, read_mix
 from commutant.remedy.page import history_page
 from commutant.remedy.prove import Proof, prove
+from commutant.remedy.prove_transfers import TransferProof, prove_transfers
 from commutant.remedy.rank import Ranked, Ranking, rank
 from commutant.remedy.savings import Saving, Savings, mean_transfers, rank_savings, saving_of
 from commutant.remedy.scene import Scene, scene_of
@@ -39,6 +40,7 @@ __all__ = [
     "Sense",
     "Traffic",
     "TransferDocument",
+    "TransferProof",
     "Transfers",
     "Way",
     "commit_message",
@@ -56,6 +58,7 @@ __all__ = [
     "print_savings",
     "proof_document",
     "prove",
+    "prove_transfers",
     "rank",
     "rank_savings",
     "read_change",

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from commutant.documents import Count, Document, Measure, Part
 from commutant.remedy.change import Change, Way
+from commutant.remedy.traffic import Transfers
 from commutant.report import NamedCount, Some
 
 
@@ -125,14 +126,31 @@ class TransferDocument(Document, frozen=True):
     worse: tuple[SavingRow, ...]
 
 
+class TransferProofEntry(Part, frozen=True):
+    """The mean transfers of tests, over the objects that a change is about: in BASE, as predicted, and in NEW.
+
+    `median_error` is that of the last two by test, for caches that share a modified line on a read; in `right` of the
+    tests their number went the way that was predicted.
+    """
+
+    cores: Annotated[int, Meta(ge=2)]
+    tests: Count
+    before: TransferCount
+    predicted: TransferCount
+    counted: TransferCount
+    median_error: Measure
+    right: Count
+
+
 class ProofDocument(Document, frozen=True):
     """What became of the tests of BASE in NEW; one document per NEW.
 
     It `holds` if nothing appeared above the noise floor and no result is wrong. `not_conflict_free` counts in BASE and
     in NEW. `foretold` is null without changes, `worse_of_base` without a second run of BASE. What the foretold tests
     that are left share, `left` says; `left_by_noise` of them share nothing that they shared in BASE, but what comes and
-    goes. Variables that tests share in NEW alone are in `appeared`. `wrong` are tests with a wrong result, or in which
-    NEW died; `sets` are the freed tests by set of calls.
+    goes. `transfers` is null without changes, and where a run does not tell in which order lines were touched.
+    Variables that tests share in NEW alone are in `appeared`. `wrong` are tests with a wrong result, or in which NEW
+    died; `sets` are the freed tests by set of calls.
     """
 
     base: str
@@ -154,6 +172,7 @@ class ProofDocument(Document, frozen=True):
     noise: tuple[NamedCount, ...]
     wrong: tuple[str, ...]
     sets: tuple[SetCount, ...]
+    transfers: TransferProofEntry | None
 
 
 class HistoryRun(Part, frozen=True):
@@ -184,6 +203,11 @@ class HistoryDocument(Document, frozen=True):
 def change_entries(changes: Iterable[Change]) -> tuple[ChangeEntry, ...]:
     """The changes as documents have them."""
     return tuple(ChangeEntry(change.way, change.place) for change in changes)
+
+
+def transfer_count(transfers: Transfers) -> TransferCount:
+    """Transfers as documents have them."""
+    return TransferCount(round(transfers.plain, 4), round(transfers.taken_over, 4))
 
 
 def named_counts(counted: Iterable[tuple[str, int]]) -> tuple[NamedCount, ...]:

@@ -12,8 +12,18 @@ from rich.text import Text
 from commutant.campaign import Verdict
 from commutant.mtrace import Access, Finding, PictureLine
 from commutant.remedy.change import Change
-from commutant.remedy.documents import ProofDocument, change_entries, moves, named_counts, set_counts
+from commutant.remedy.documents import (
+    ProofDocument,
+    TransferProofEntry,
+    change_entries,
+    moves,
+    named_counts,
+    set_counts,
+    transfer_count,
+)
 from commutant.remedy.prove import Proof
+from commutant.remedy.prove_transfers import TransferProof
+from commutant.remedy.traffic import range_text
 from commutant.support import plural, safe_text
 
 _SHOWN = 6
@@ -33,10 +43,16 @@ class ProvenRun:
 
 
 def print_proof(
-    proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Change], calls: Calls, console: Console
+    proof: Proof,
+    old: ProvenRun,
+    new: ProvenRun,
+    changes: Sequence[Change],
+    calls: Calls,
+    console: Console,
+    transfers: TransferProof | None = None,
 ) -> None:
-    """Prints what became of the tests."""
-    for text in _lines(proof, old, new, changes, calls):
+    """Prints what became of the tests, and of transfers where both runs tell."""
+    for text in (*_lines(proof, old, new, changes, calls), *_transfer_lines(transfers)):
         console.print(Text(safe_text(text)), soft_wrap=True)
 
 
@@ -66,8 +82,22 @@ def _lines(proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Chang
         yield f"wrong results or crashes: {len(proof.wrong):,}"
 
 
+def _transfer_lines(proof: TransferProof | None) -> Iterable[str]:
+    if proof is not None:
+        yield (
+            f"transfers per round, with {proof.cores} cores, in {plural(proof.tests, 'test')}: "
+            f"{range_text(proof.before)} before, {range_text(proof.predicted)} predicted, {range_text(proof.counted)} "
+            f"counted; median error {proof.median_error:.2f}, direction right in {proof.right:,}"
+        )
+
+
 def proof_document(
-    proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Change], calls: Calls
+    proof: Proof,
+    old: ProvenRun,
+    new: ProvenRun,
+    changes: Sequence[Change],
+    calls: Calls,
+    transfers: TransferProof | None = None,
 ) -> ProofDocument:
     """The document."""
     return ProofDocument(
@@ -90,6 +120,19 @@ def proof_document(
         noise=named_counts(proof.noise.most_common()),
         wrong=tuple(sorted(proof.wrong)),
         sets=set_counts(_sets(proof.freed, calls)),
+        transfers=None if transfers is None else _entry(transfers),
+    )
+
+
+def _entry(proof: TransferProof) -> TransferProofEntry:
+    return TransferProofEntry(
+        proof.cores,
+        proof.tests,
+        transfer_count(proof.before),
+        transfer_count(proof.predicted),
+        transfer_count(proof.counted),
+        round(proof.median_error, 4),
+        proof.right,
     )
 
 

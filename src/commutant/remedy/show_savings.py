@@ -13,13 +13,13 @@ from commutant.remedy.documents import (
     MixEntry,
     SavingRow,
     SetShare,
-    TransferCount,
     TransferDocument,
     change_entries,
+    transfer_count,
 )
 from commutant.remedy.mix import Mix
 from commutant.remedy.savings import BestTest, Saving, Savings
-from commutant.remedy.traffic import Traffic, Transfers
+from commutant.remedy.traffic import Traffic, Transfers, range_text
 from commutant.support import plural, safe_text
 
 _SETS_SHOWN = 3
@@ -54,8 +54,8 @@ def print_saving(saving: Saving, traffic: Traffic, console: Console) -> None:
         few = plural(len(saving.tests), "test")
         _say(
             console,
-            f"saves {_range(saving.saved)} of {_range(saving.of)} transfers per round, with {traffic.cores} cores, in "
-            f"{few} whose calls all succeed; {_percent(saving.share)} of all",
+            f"saves {range_text(saving.saved)} of {range_text(saving.of)} transfers per round, with {traffic.cores} "
+            f"cores, in {few} whose calls all succeed; {_percent(saving.share)} of all",
         )
         sets = ", ".join(f"{'+'.join(calls)} {_percent(share)}" for calls, share in saving.sets[:_SETS_SHOWN])
         _say(console, f"  mostly {sets}")
@@ -78,7 +78,7 @@ def savings_document(
         mix=tuple(MixEntry(call, share) for call, share in mix.shares.items()),
         tests=len(traffic.tests),
         sets=len(traffic.sets),
-        transfers=_count(total),
+        transfers=transfer_count(total),
         asked=tuple(map(_row, rows.get("asked", ()))),
         layouts=tuple(map(_row, rows.get("layouts", ()))),
         accesses=tuple(map(_row, rows.get("accesses", ()))),
@@ -96,15 +96,15 @@ _LIMIT = (
 def _heading(savings: Savings, traffic: Traffic) -> str:
     few = plural(savings.tests, "test")
     return (
-        f"{_range(savings.total)} transfers of lines per round of a test's calls, with {traffic.cores} cores: the mean "
-        f"of {few} whose calls all succeed, over {plural(savings.sets, 'set')} of calls"
+        f"{range_text(savings.total)} transfers of lines per round of a test's calls, with {traffic.cores} cores: "
+        f"the mean of {few} whose calls all succeed, over {plural(savings.sets, 'set')} of calls"
     )
 
 
 def _print_rows(rows: Sequence[Saving], console: Console) -> None:
     """Each change in a line with its numbers, and one below with what it leaves and the test that it helps most."""
     numbers = [
-        [_percent(row.share), _range(row.saved), _range(row.of), f"{len(row.tests):,}", f"{row.freed:,}"]
+        [_percent(row.share), range_text(row.saved), range_text(row.of), f"{len(row.tests):,}", f"{row.freed:,}"]
         for row in rows
     ]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *numbers, strict=True)]
@@ -140,32 +140,24 @@ def _best(best: BestTest) -> str:
     return f"{part:.0%}, {best.saved.plain:.1f} of {best.of.plain:.1f} in {best.test}"
 
 
-def _range(count: Transfers) -> str:
-    """Both numbers; one where they look alike."""
-    plain, taken_over = f"{count.plain:.2f}", f"{count.taken_over:.2f}"
-    return plain if plain == taken_over else f"{plain} to {taken_over}"
-
-
 def _percent(share: Transfers) -> str:
     plain, taken_over = f"{100 * share.plain:.1f}", f"{100 * share.taken_over:.1f}"
     return f"{plain} %" if plain == taken_over else f"{plain} to {taken_over} %"
-
-
-def _count(count: Transfers) -> TransferCount:
-    return TransferCount(round(count.plain, 4), round(count.taken_over, 4))
 
 
 def _row(saving: Saving) -> SavingRow:
     return SavingRow(
         changes=change_entries(saving.changes),
         text="; ".join(map(str, saving.changes)),
-        share=_count(saving.share),
-        saved=_count(saving.saved),
-        of=_count(saving.of),
+        share=transfer_count(saving.share),
+        saved=transfer_count(saving.saved),
+        of=transfer_count(saving.of),
         tests=saving.tests,
         worse=saving.worse,
-        best=BestEntry(saving.best.test, _count(saving.best.saved), _count(saving.best.of)) if saving.best else None,
-        sets=tuple(SetShare(calls, _count(share)) for calls, share in saving.sets),
+        best=BestEntry(saving.best.test, transfer_count(saving.best.saved), transfer_count(saving.best.of))
+        if saving.best
+        else None,
+        sets=tuple(SetShare(calls, transfer_count(share)) for calls, share in saving.sets),
         freed=saving.freed,
         neighbours=saving.neighbours,
     )

@@ -50,6 +50,12 @@ class Transfers:
         return min(self.plain, self.taken_over), max(self.plain, self.taken_over)
 
 
+def range_text(count: Transfers) -> str:
+    """Both numbers; one where they look alike."""
+    plain, taken_over = f"{count.plain:.2f}", f"{count.taken_over:.2f}"
+    return plain if plain == taken_over else f"{plain} to {taken_over}"
+
+
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """What cores did to one object: its lines with names, what each course holds, and the periods of the cores."""
