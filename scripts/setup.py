@@ -150,6 +150,19 @@ def kernel() -> None:
         say("kernel", f"{prepared.strip()}: {time.monotonic() - started:.1f} s")
 
 
+def emulator_of_programs() -> None:
+    """Fetches Debian 12's emulator of programs where the system's takes no plugins. Much works without one."""
+    started = time.monotonic()
+    try:
+        found = run([PYTHON, "-m", "commutant.guest.fetched_emulator"])
+    except StepFailed as failure:
+        say("emulator of programs", str(failure).strip().splitlines()[0])
+        say("emulator of programs", "without it `locks` and the targets scalefs, library and gallery do not run")
+        return
+    if time.monotonic() - started > 2:
+        say("emulator of programs", f"{found.strip()}: {time.monotonic() - started:.1f} s")
+
+
 def main() -> int:
     """Runs all steps in order; returns the exit code."""
     started = time.monotonic()
@@ -177,6 +190,8 @@ def main() -> int:
             pages()
             step = "native module"
             native_module(toolchain)
+            step = "emulator of programs"
+            emulator_of_programs()
             step = "kernel"
             kernel()
     except StepFailed as failure:

@@ -58,7 +58,7 @@ def _slower(name: str, session: ProcessSession, program: Path) -> list[Figure]:
     emulated, others, recorded = [], [], []
     for _ in range(SAMPLES):
         native = _alone([str(program)], name, NATIVE_TIMES)
-        emulated.append(_alone([find_user_emulator().path, str(program)], name, TIMES) / native)
+        emulated.append(_alone([*find_user_emulator().command, str(program)], name, TIMES) / native)
         others.append(min(_unrecorded(name, session) for _ in range(TIMES)) / native)
         recorded.append(min(_recorded(name, session) for _ in range(TIMES)) / native)
     kinds = (

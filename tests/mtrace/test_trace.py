@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from commutant import _native
+from commutant.guest import find_user_emulator
 from commutant.mtrace.trace import TraceReader, kernel_layout, kernel_names
 from commutant.support import artifacts
 from commutant.support.errors import RunError
@@ -28,7 +29,9 @@ def read(path: Path) -> list[int]:
 def trace(tmp_path: Path) -> Path:
     """The trace of a program without markers: a header and an end."""
     path = tmp_path / "trace"
-    subprocess.run(["qemu-x86_64", "-plugin", f"{artifacts.plugin_path()},out={path}", "/bin/true"], check=True)
+    subprocess.run(
+        [*find_user_emulator().command, "-plugin", f"{artifacts.plugin_path()},out={path}", "/bin/true"], check=True
+    )
     return path
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from commutant import _native
 from commutant.campaign.verdict import Judge, Verdict
+from commutant.guest import find_user_emulator
 from commutant.mtrace import TraceReader
 from commutant.remedy import Change, Scene, Sense, Way, foretell, prove, rank, scene_of
 from commutant.report import JudgedTest
@@ -41,7 +42,11 @@ def verdicts(folder: Path, macros: tuple[str, ...]) -> list[Verdict]:
     arguments = [str(call) for pair in PAIRS for call in pair]
     tracer = f"{artifacts.plugin_path()},out={trace},mode=user"
     listing = subprocess.run(
-        ["qemu-x86_64", "-plugin", tracer, program, *arguments], check=True, capture_output=True, text=True, timeout=100
+        [*find_user_emulator().command, "-plugin", tracer, program, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=100,
     ).stdout
     fields = [line.split(" ", 2) for line in listing.splitlines()]
     names = _native.ProgramNames([(int(start, 16), int(end, 16), name) for start, end, name in fields])

@@ -244,7 +244,7 @@ def test_calls_are_known_by_name_and_parameters(tmp_path: Path) -> None:
 def test_a_program_that_cannot_be_run_ends_the_session(tmp_path: Path) -> None:
     program = FixedProgram(tmp_path / "missing", (), NO_NAMES, NO_STACKS)
     session = ProcessSession(
-        lambda: TracedProgram(emulator.find_user_emulator().path, artifacts.plugin_path(), program)
+        lambda: TracedProgram(emulator.find_user_emulator().command, artifacts.plugin_path(), program)
     )
     try:
         with pytest.raises(RunError, match=r"it ended \(exit code 1\)"):
@@ -266,7 +266,8 @@ def test_another_emulator_is_refused(
     fake = tmp_path / PROGRAMS
     fake.write_text(f"#!/bin/sh\necho '{answer}'\n")
     fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(RunError, match=message):
         emulator.find_user_emulator()
 
@@ -277,12 +278,16 @@ def test_an_emulator_without_plugins_is_named_with_the_package_that_has_them(
     fake = tmp_path / PROGRAMS
     fake.write_text('#!/bin/sh\n[ "$1" = -h ] && echo "-g port -L path" || echo "qemu-x86_64 version 7.2.0"\n')
     fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    with pytest.raises(RunError, match=r"built without plugins, so it cannot trace; install Debian 12's qemu-user"):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(
+        RunError, match=r"built without plugins, so it cannot trace; run `commutant prepare --emulator`"
+    ):
         emulator.find_user_emulator()
 
 
 def test_no_emulator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RunError, match="qemu-x86_64 is not in PATH; run `make setup`"):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(RunError, match="qemu-x86_64 is not in PATH; run `commutant prepare --emulator`"):
         emulator.find_user_emulator()

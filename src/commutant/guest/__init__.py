@@ -3,7 +3,7 @@
 Used by the target `linux` and by the lock view. `prepare` and `kernel` (with `package`, `tar`, `bzimage`, `elf`,
 `modules`) get a kernel, `file_systems` says what one needs and makes its disk, `cpio` packs all that with a first
 program, `emulator` (with `versions`), `machine`, `qmp` and `region` run a virtual machine and talk to it, `snapshot`
-boots once. `user_emulator` finds the emulator of programs.
+boots once. `user_emulator` finds the emulator of programs, `fetched_emulator` brings one.
 """
 
 from commutant.guest.cpio import CpioWriter
@@ -29,6 +29,13 @@ from commutant.guest.snapshot import Guest, Snapshot, take_snapshot
 from commutant.guest.tar import Archive
 from commutant.guest.user_emulator import find_user_emulator
 from commutant.guest.versions import tested_versions
+
+
+def fetch_emulator() -> Emulator:
+    """As `fetched_emulator.fetch_emulator`, imported when it is asked for as below."""
+    from commutant.guest.fetched_emulator import fetch_emulator
+
+    return fetch_emulator()
 
 
 def prepare_kernel(package: str | None = None, *, update: bool = False) -> Kernel:
@@ -61,6 +68,7 @@ __all__ = [
     "binary_packages",
     "default_kernel",
     "downloaded_package",
+    "fetch_emulator",
     "find_emulator",
     "find_user_emulator",
     "forget",

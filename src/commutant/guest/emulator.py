@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commutant.guest.versions import MACHINES, Version, tested_versions, version_in
@@ -14,10 +15,16 @@ _ANSWER_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """An installed QEMU: its path, and its version as it tells it (`version 7.2.22 (Debian ...)`)."""
+    """A QEMU: its path, its version as it tells it (`version 7.2.22 (Debian ...)`), and the loader to start it by."""
 
     path: str
     version: str
+    loader: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> list[str]:
+        """How it is started: the beginning of a command."""
+        return [*self.loader, self.path]
 
     @property
     def number(self) -> tuple[int, int]:
@@ -45,22 +52,26 @@ def find_emulator() -> Emulator:
     path = shutil.which(MACHINES)
     if path is None:
         raise RunError(f"{MACHINES} is not in PATH; {package_advice('qemu-system-x86')} ({tested_versions()})")
-    return judge(path, answer_of(path, "--version", "qemu-system-x86"))
+    return judge(path, answer_of([path], "--version"))
 
 
-def judge(path: str, printed: str) -> Emulator:
+def judge(path: str, printed: str, loader: tuple[str, ...] = ()) -> Emulator:
     """The emulator at a path that prints its version so. Raises RunError if that one cannot trace."""
     version = version_in(printed)
     if isinstance(version, str):
         raise RunError(f"{path}: {version}")
-    return Emulator(path, version.text)
+    return Emulator(path, version.text, loader)
 
 
-def answer_of(path: str, option: str, package: str) -> str:
+def answer_of(command: Sequence[str], option: str, advice: str = "; install its package again") -> str:
     """What an emulator prints when it is only asked about itself. Raises RunError if it does not end well."""
     try:
-        return subprocess.run(
-            [path, option], capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS, check=True
-        ).stdout
+        answer = subprocess.run(
+            [*command, option], capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS, check=False
+        )
     except (OSError, subprocess.SubprocessError) as error:
-        raise RunError(f"{path} does not start: {error}; install {package} ({tested_versions()}) again") from None
+        raise RunError(f"{command[-1]} does not start: {error}{advice}") from None
+    if answer.returncode != 0:
+        reason = " ".join(answer.stderr.split())[-160:] or f"exit code {answer.returncode}"
+        raise RunError(f"{command[-1]} does not start: {reason}{advice}")
+    return answer.stdout

@@ -64,7 +64,7 @@ def record_program(
     it cannot be run here, RunError if nothing was recorded.
     """
     executable = _executable(command[0])
-    emulator = find_user_emulator().path
+    emulator = find_user_emulator().command
     with recording_folder() as folder:
         out = folder / "record.json"
         # Paths of our own: the linker splits the variable at blanks and colons, which the installation's may have.
@@ -84,7 +84,7 @@ def record_program(
         program = ("-0", command[0], str(executable))
         timed_out = interrupted = False
         try:
-            arguments = [emulator, *environment, "-plugin", plugin, *program, *command[1:]]
+            arguments = [*emulator, *environment, "-plugin", plugin, *program, *command[1:]]
             # The emulator dies with this process. `env`: the recorder cannot be loaded in front of other programs.
             started = ("setpriv", "--pdeathsig", "KILL", "--", "env", f"LD_PRELOAD={recorder}")
             with _started([*started, *arguments], output) as process:

@@ -92,7 +92,7 @@ class ProgramTarget(ABC):
     def _new_session(self, counted: Counted) -> ProcessSession:
         if self._program is None or self._emulator is None:
             raise RunError(f"the target {self.argument} has not been started")
-        emulator, plugin, program = self._emulator.path, artifacts.plugin_path(), self._program.counting(counted)
+        emulator, plugin, program = self._emulator.command, artifacts.plugin_path(), self._program.counting(counted)
         session = ProcessSession(lambda: TracedProgram(emulator, plugin, program))
         self._sessions.append(session)
         return session

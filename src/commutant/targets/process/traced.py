@@ -35,7 +35,7 @@ class TracedProgram(RunningProgram):
 
     _kind = "traced program"
 
-    def __init__(self, emulator: str, plugin: Path, program: Program) -> None:
+    def __init__(self, emulator: Sequence[str], plugin: Path, program: Program) -> None:
         """Starts it; raises RunError if it does not start."""
         with contextlib.ExitStack() as stack:
             listing = os.memfd_create("commutant-objects")
@@ -55,7 +55,7 @@ class TracedProgram(RunningProgram):
                 tracer = ",".join([paths, *tracer_arguments(program.counted)])
                 # A stack that Rust reads from debug information takes an emulated panic longer than a window may last.
                 quiet = ("-E", "RUST_BACKTRACE=0")
-                command = [emulator, *quiet, "-plugin", tracer, *program.command(listing, progress)]
+                command = [*emulator, *quiet, "-plugin", tracer, *program.command(listing, progress)]
                 super().__init__(command, (far_trace, listing, progress))
             stack.callback(super().close)
             if program.counts_windows:
