@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from commutant.campaign import Outcome
+from commutant.corpus import ExpectedOutcome, Order, PlacedCall
+from commutant.report.causes import causes
+from commutant.report.data import JudgedTest
+from commutant.report.groups import has_idle_call
 from commutant.report.hints import HintKind, Technique, hint, kind_of
-from tests.campaign.fakes import make_finding
+from tests.campaign.fakes import make_finding, make_test
 from tests.report.invented import HOSTILE_NAMES
 
 PATTERNS = (Path(__file__).parents[2] / "docs/guides/patterns.md").read_text()
@@ -121,3 +126,41 @@ def test_hostile_names_have_some_kind():
     """Names of 10,000 characters once took a pattern minutes: it tried every way to part them at underscores."""
     for name in (*HOSTILE_NAMES, "a_" * 5_000, "_lock" * 2_000 + "!", ".seq" * 3_000, "|" * 10_000):
         assert kind_of(finding(f"struct x.{name}", (name, name))) in HintKind
+
+
+def test_code_of_a_lock_that_became_a_part_of_its_caller_is_a_lock():
+    """Rust's: the accessing function is the caller's, and frames of the lock stand before it."""
+    inlined = (
+        "atomic::swap library/core/src/sync/atomic.rs:1",
+        "Mutex::lock library/std/src/sync/mutex.rs:2",
+        "put+0x1 src/lib.rs:3",
+    )
+    within = ("HashMap::insert src/map.rs:1", "put+0x1 src/lib.rs:3", "Mutex::lock+0x4 library/std/src/sync/mutex.rs:2")
+    one = finding("Mutex<..>.inner", functions=("put", "put"))
+    for stack, kind in ((inlined, HintKind.LOCK), (within, HintKind.DATA), ((), HintKind.DATA)):
+        sides = {"first": structs.replace(one.first, stack=stack), "second": structs.replace(one.second, stack=stack)}
+        assert kind_of(structs.replace(one, **sides)) is kind, stack
+
+
+def twins(call, args, results, observation):
+    placed = tuple(PlacedCall(call, args, core, 0, core) for core in (0, 1))
+    outcome = ExpectedOutcome(results, observation)
+    return structs.replace(make_test(), calls=placed, orders=(Order((0, 1), (outcome,)), Order((1, 0), (outcome,))))
+
+
+@pytest.mark.parametrize(
+    ("test", "idle"),
+    [
+        (twins("put", {"key": "k0", "value": "v0"}, (False, False), ("v0",)), True),
+        (twins("put", {"key": "k0", "value": "v0"}, (True, False), ("v0",)), False),
+        (twins("push", {"item": "v0"}, (None, None), ("v0", "v0", {"errno": "EAGAIN"})), False),
+        (twins("submit", {"payload": "p0"}, ({"sort": "Job", "id": 0}, {"sort": "Job", "id": 0}), ()), False),
+        (twins("add", {"amount": 1}, (None, None), (2,)), False),
+        (twins("unlink", {"name": "n0"}, (0, {"errno": "ENOENT"}), ()), True),
+        (make_test(), False),
+    ],
+)
+def test_a_call_that_does_again_what_the_other_did_is_to_check_first(test, idle):
+    assert has_idle_call(test) is idle
+    (first, *_) = causes(JudgedTest(test, Outcome.CONFLICTING, (finding("struct map.lock"),)))
+    assert (first.hint.technique is Technique.CHECK_FIRST) is idle

@@ -14,6 +14,7 @@ from commutant.report.groups import (
     by_weight,
     group_findings,
     has_failing_call,
+    has_idle_call,
     may_fail,
 )
 from commutant.report.hints import HintKind, hint, kind_by_name
@@ -57,6 +58,7 @@ __all__ = [
     "group_entries",
     "group_findings",
     "has_failing_call",
+    "has_idle_call",
     "hint",
     "json_of_test",
     "junit",

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from commutant.campaign import Outcome
 from commutant.mtrace import Access, Finding
 from commutant.report.data import JudgedTest
-from commutant.report.groups import has_failing_call
+from commutant.report.groups import has_idle_call
 from commutant.report.hints import Hint, HintKind, hint, kind_of
 from commutant.report.roles import role, role_by_name
 from commutant.support import plural
@@ -109,7 +109,7 @@ def causes(judged: JudgedTest) -> list[Cause]:
     for finding in judged.findings:
         grouped[_key(finding, known)].append(finding)
     taken = Counter((key.name, key.lock.owner) for key in grouped if key.lock)
-    failing = has_failing_call(judged.test.orders)
+    failing = has_idle_call(judged.test)
     total = len(judged.findings)
 
     def cause(key: _Key, lines: Sequence[Finding]) -> Cause:

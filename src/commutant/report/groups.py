@@ -6,14 +6,15 @@ stacks, and the ids of a few tests that show it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commutant.campaign import Outcome
-from commutant.corpus import Order, Value
-from commutant.mtrace import Finding, Fingerprint, fingerprint
+from commutant.corpus import Order, TestCase, Value
+from commutant.mtrace import Finding, Fingerprint, fingerprint, stable_function
 from commutant.report.data import JudgedTest
 from commutant.report.hints import Hint, hint
+from commutant.report.own_frames import own_function
 from commutant.support import IdentityCache, plural
 
 EXAMPLES = 5
@@ -25,7 +26,7 @@ class FindingGroup:
     """All findings of one fingerprint. `example` is the first that came, `tests` counts tests in which one stands.
 
     `examples` are ids of the first such tests. `failing_calls` counts those of the tests in which one of the calls can
-    only fail (every acceptable result is an error): there is nothing that it would have to write. `is_new` says whether
+    only fail, or does again what the other did: there is nothing that it would have to write. `is_new` says whether
     a run that this one was compared with had never seen it, None without such a run; `former` is what the finding was
     there, if it only moved, and is then not new; `accepted` is why a suppression file says to live with it, empty if
     none does (see `commutant.compare`).
@@ -54,14 +55,22 @@ class FindingGroup:
     def place(self) -> str:
         """Where it is, in a line: the variable, the two functions, the calls, and in how many tests."""
         where = f"{', '.join(self.fingerprint.calls)}; {plural(self.tests, 'test')}"
-        return f"{self.name} in {' and '.join(dict.fromkeys(self.fingerprint.functions))} ({where})"
+        return f"{self.name} in {' and '.join(self.functions)} ({where})"
+
+    @property
+    def functions(self) -> list[str]:
+        """The functions that met there, as a reader knows them: in files of his own, where they are known."""
+        example = self.example
+        own = {access.function: own_function(access) for access in (example.first, example.second)}
+        named = {stable_function(function): name for function, name in own.items() if name != function}
+        return list(dict.fromkeys(named.get(function, function) for function in self.fingerprint.functions))
 
 
 def group_findings(tests: Iterable[JudgedTest]) -> dict[Fingerprint, FindingGroup]:
     """The findings that stand, by fingerprint, in the order in which they first appear."""
     groups: dict[Fingerprint, FindingGroup] = {}
     numbers = FingerprintTable()
-    failing = IdentityCache(has_failing_call)
+    fails = IdentityCache(has_failing_call)
     for judged in tests:
         if judged.outcome is not Outcome.CONFLICTING:
             continue
@@ -75,7 +84,7 @@ def group_findings(tests: Iterable[JudgedTest]) -> dict[Fingerprint, FindingGrou
             if group is None:
                 group = groups[mark] = FindingGroup(mark, finding)
             group.tests += 1
-            group.failing_calls += failing(judged.test.orders)
+            group.failing_calls += has_idle_call(judged.test, fails)
             if len(group.examples) < EXAMPLES:
                 group.examples.append(judged.test.id)
     return groups
@@ -111,6 +120,39 @@ def has_failing_call(orders: Sequence[Order]) -> bool:
 def may_fail(orders: Sequence[Order]) -> bool:
     """Whether one of the calls fails in some acceptable outcome of some order."""
     return any(_is_error(result) for order in orders for outcome in order.outcomes for result in outcome.results)
+
+
+def has_idle_call(test: TestCase, fails: Callable[[Sequence[Order]], bool] | None = None) -> bool:
+    """Whether one of the calls has nothing to write: it can only fail, or does once more what the other one did.
+
+    Two equal calls with a value, which return the same, do so if the value is seen at most once afterwards: a map keeps
+    one of two equal entries, a queue both. `fails` is `has_failing_call`, of who keeps its answers.
+    """
+    return (fails or has_failing_call)(test.orders) or _repeats(test)
+
+
+def _repeats(test: TestCase) -> bool:
+    first, *others = test.calls
+    if not others or any((one.call, one.args) != (first.call, first.args) for one in others):
+        return False
+    outcomes = [outcome for order in test.orders for outcome in order.outcomes]
+    if any(len({repr(result) for result in one.results}) > 1 or _has_handle(one.results[0]) for one in outcomes):
+        return False
+    texts = [value for value in first.args.values() if isinstance(value, str)]
+    return bool(texts) and all(_count(one.observation, texts[-1]) <= 1 for one in outcomes)
+
+
+def _has_handle(value: Value) -> bool:
+    return isinstance(value, dict) and "sort" in value
+
+
+def _count(values: object, text: str) -> int:
+    """How often a text is in values, and in what these hold."""
+    if isinstance(values, dict):
+        return sum(_count(value, text) for value in values.values())
+    if isinstance(values, list | tuple):
+        return sum(_count(value, text) for value in values)
+    return int(values == text)
 
 
 def _is_error(result: Value) -> bool:

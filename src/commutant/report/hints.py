@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from commutant.mtrace import Finding
+from commutant.mtrace import Access, Finding
 
 
 class HintKind(StrEnum):
@@ -111,6 +111,11 @@ _LOCK_FUNCTION = re.compile(
     r"(?:^|_)(?:spin_(?:try)?(?:un)?lock|(?:read|write)_(?:try)?(?:un)?lock|mutex_(?:try)?(?:un)?lock|down|up)(?:_|$)"
     r"|queued_spin|rwsem_"
 )
+_LOCK_METHOD = re.compile(
+    r"(?:^|::)(?:\w*(?:Mutex|RwLock|Lock|mutex|spinlock|_lock)(?:Guard)?)::"
+    r"(?:(?:try_)?(?:un)?lock\w*|(?:try_)?(?:read|write)\w*|Lock|Unlock|drop)(?=$|[ +(])"
+)
+"""Of Rust's and C++'s locks, whose code is mostly a part of who takes them."""
 _COUNT_FUNCTION = re.compile(r"lockref_|refcount_|(?:^|_)kref_|atomic_dec_and_|percpu_ref_")
 
 
@@ -134,7 +139,20 @@ def kind_of(finding: Finding) -> HintKind:
     # Of false sharing the side that writes says what is in the way: the other one only has the line in common.
     sides = zip((finding.first, finding.second), functions, strict=True)
     asked = [name for side, name in sides if side.write or finding.sharing == "true"]
-    return HintKind.LOCK if asked and all(map(_LOCK_FUNCTION.search, asked)) else HintKind.DATA
+    if asked and all(map(_LOCK_FUNCTION.search, asked)):
+        return HintKind.LOCK
+    # An instruction's frames end with the first that has an offset: those before it were made a part of that function.
+    both = (access for access, name in zip((finding.first, finding.second), functions, strict=True) if name in asked)
+    return HintKind.LOCK if asked and all(map(_is_in_lock, both)) else HintKind.DATA
+
+
+def _is_in_lock(access: Access) -> bool:
+    for frame in access.stack:
+        if _LOCK_METHOD.search(frame[:_LONGEST_NAME]):
+            return True
+        if "+0x" in frame:
+            break
+    return False
 
 
 def kind_by_name(name: str) -> HintKind | None:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from commutant.mtrace import Sharing
 from commutant.report.data import JudgedTest
+from commutant.report.own_frames import own_function
 
 FUNCTIONS_SHOWN = 2
 
@@ -49,7 +50,7 @@ def rank_shared(tests: Iterable[JudgedTest]) -> list[SharedVariable]:
         for finding in judged.findings:
             parts.setdefault(finding.name, (finding.object, finding.field))
             kinds[finding.name].add(finding.sharing)
-            touched[finding.name] |= {finding.first.function, finding.second.function}
+            touched[finding.name] |= {own_function(finding.first), own_function(finding.second)}
         for name, touching in touched.items():
             broken[name] += 1
             sets[name].add(calls)

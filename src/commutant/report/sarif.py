@@ -22,6 +22,7 @@ from commutant.report.data import JudgedTest, RunReport
 from commutant.report.describe import access_text
 from commutant.report.groups import FindingGroup
 from commutant.report.hints import HintKind, Technique
+from commutant.report.own_frames import own_frame, source_of
 from commutant.support import plural, safe_text
 
 SARIF_VERSION = "2.1.0"
@@ -163,8 +164,9 @@ def _failure(judged: JudgedTest, places: Places) -> dict[str, object]:
 
 
 def _location(access: Access) -> dict[str, object]:
-    """Where an access is: its innermost frame, or its function alone where there is no stack."""
-    return _frame(access.stack[0] if access.stack else access.function)
+    """Where an access is: its innermost frame in a file of the reader's own, else its innermost frame, or its function
+    alone where there is no stack."""
+    return _frame(own_frame(access) or (access.stack[0] if access.stack else access.function))
 
 
 def _placed(location: dict[str, object], calls: Sequence[str], places: Places) -> dict[str, object]:
@@ -176,9 +178,12 @@ def _placed(location: dict[str, object], calls: Sequence[str], places: Places) -
 
 
 def _frame(frame: str) -> dict[str, object]:
-    """A frame, `function+0xoffset` or `function+0xoffset file:line`, as a location."""
-    offset = _OFFSET.search(frame)
+    """A frame, `function+0xoffset`, `function+0xoffset file:line` or (inlined) `function file:line`, as a location."""
+    offset, inlined = _OFFSET.search(frame), source_of(frame)
     function, source = (frame[: offset.start()], frame[offset.end() :]) if offset else (frame, "")
+    if not offset and inlined:
+        source = ":".join(map(str, inlined))
+        function = frame.removesuffix(f" {source}")
     name = safe_text(function or frame) or "unknown code"
     location: dict[str, object] = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "function"}]}
     file, _, line = source.rpartition(":")

@@ -26,7 +26,7 @@ from commutant.mtrace import Access, Finding
 from commutant.report.causes import Cause, cause_json, causes
 from commutant.report.data import OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import access_text, sharing_text
-from commutant.report.groups import has_failing_call
+from commutant.report.groups import has_idle_call
 from commutant.report.hints import hint
 from commutant.report.roles import role
 from commutant.support import plural, safe_lines, safe_text
@@ -98,7 +98,7 @@ def _print_judgement(judged: JudgedTest, console: Console, worth: Callable[[Find
     if found:
         console.print()
         _print_causes(found, console)
-    failing = has_failing_call(judged.test.orders)
+    failing = has_idle_call(judged.test)
     for number, cause in enumerate(found, 1):
         _heading(console, f"{number}. {safe_text(cause.title)}")
         for finding in cause.lines:

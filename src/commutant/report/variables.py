@@ -31,7 +31,7 @@ class Variable:
         """The functions that met there, most frequent first."""
         counts: Counter[str] = Counter()
         for group in self.groups:
-            for function in dict.fromkeys(group.fingerprint.functions):
+            for function in group.functions:
                 counts[function] += group.tests
         return sorted(counts, key=lambda function: (-counts[function], function))
 

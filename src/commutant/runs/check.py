@@ -197,7 +197,8 @@ class Check:
         if self._repeated is not None:
             self._refuse_another_target(self._repeated, "the run")
         corpus = self.corpus
-        default_name = f"{safe_folder_name(corpus.interface)}-{safe_folder_name(self.target.argument)}"
+        of_target = getattr(self.target, "folder_name", self.target.argument)
+        default_name = f"{safe_folder_name(corpus.interface)}-{safe_folder_name(of_target)}"
         description = dict(self.target.describe())
         info = RunInfo(
             commutant=__version__,

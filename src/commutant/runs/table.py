@@ -94,13 +94,13 @@ class _Rows:
         self.details: list[dict[str, object]] = []
         known: dict[tuple[tuple[str, ...], int, bool], int] = {}
         kept: list[Finding] = []  # so that the identity of each stays its own
-        from commutant.report import has_failing_call
+        from commutant.report import has_failing_call, has_idle_call
 
         fails = IdentityCache(has_failing_call)
         for judged in tests:
             if judged.outcome is not Outcome.CONFLICTING:
                 continue
-            calls, failing = judged.calls, fails(judged.test.orders)
+            calls, failing = judged.calls, has_idle_call(judged.test, fails)
             for finding in judged.findings:
                 key = calls, id(finding), failing
                 number = known.get(key)

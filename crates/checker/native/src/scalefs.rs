@@ -23,6 +23,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 const AT: Start<::scalefs::Node<'static>> = Start::WorkingDirectory;
 /// What a read asks for at once.
 const READ_BYTES: usize = 1 << 20;
+const FIRST_READ_BYTES: usize = 4096;
 
 pub(crate) type Clock = Clocked<Spin, fn() -> u64>;
 
@@ -154,8 +155,10 @@ impl ScaleFs {
             with_file(verbs, path, (OpenFlags::READ, StatusFlags::NONE), |fd| {
                 let (mut bytes, mut end) = (Vec::new(), 0);
                 loop {
-                    bytes.try_reserve(READ_BYTES).map_err(|_| Errno::ENOMEM)?;
-                    bytes.resize(end + READ_BYTES, 0);
+                    // What is made room for is cleared first: as much again as was read, so that a small file costs little.
+                    let room = end.clamp(FIRST_READ_BYTES, READ_BYTES);
+                    bytes.try_reserve(room).map_err(|_| Errno::ENOMEM)?;
+                    bytes.resize(end + room, 0);
                     let count = data::read(verbs, fd, &mut bytes[end..])?;
                     end += count;
                     bytes.truncate(end);

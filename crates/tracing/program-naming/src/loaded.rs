@@ -168,19 +168,23 @@ fn line(frame: &CodeName) -> String {
     }
 }
 
-/// A source file's path from its project on.
-fn relative(path: &str) -> &str {
-    for (mark, kept) in [("/rustlib/src/rust/", 0), ("/registry/src/", 1), ("/rustc/", 1), ("/include/c++/", 1)] {
+/// A source file's path from its project on. One of a package of the system, which its build calls `./nptl/x.c`, keeps that
+/// mark: it is none of the user's.
+fn relative(path: &str) -> String {
+    let marks =
+        [("/rustlib/src/rust/", 0), ("/rust/deps/", 0), ("/registry/src/", 1), ("/rustc/", 1), ("/include/c++/", 1)];
+    for (mark, kept) in marks {
         if let Some(at) = path.find(mark) {
             let rest = &path[at + mark.len()..];
             let cut = if kept == 1 { rest.find('/').map_or(0, |slash| slash + 1) } else { 0 };
-            return &rest[cut..];
+            return rest[cut..].to_owned();
         }
     }
+    let mark = if path.starts_with("./") { "./" } else { "" };
     // The file with its folder tells projects' files apart well enough.
     let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
     let cut = slashes.nth(1).map_or(0, |at| at + 1);
-    &path[cut..]
+    format!("{mark}{}", path[cut..].trim_start_matches("./"))
 }
 
 #[cfg(test)]
@@ -196,6 +200,9 @@ mod tests {
             ("/x/toolchains/x/lib/rustlib/src/rust/library/alloc/src/boxed.rs", "library/alloc/src/boxed.rs"),
             ("/rustc/0123/library/std/src/sync.rs", "library/std/src/sync.rs"),
             ("/usr/include/c++/12/bits/new_allocator.h", "bits/new_allocator.h"),
+            ("/rust/deps/hashbrown-0.16.0/src/raw/mod.rs", "hashbrown-0.16.0/src/raw/mod.rs"),
+            ("./nptl/./nptl/pthread_mutex_lock.c", "./nptl/pthread_mutex_lock.c"),
+            ("./string/../sysdeps/x86_64/multiarch/memmove.S", "./multiarch/memmove.S"),
         ] {
             assert_eq!(relative(path), shown);
         }

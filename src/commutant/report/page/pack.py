@@ -54,7 +54,7 @@ from commutant.report.causes import causes
 from commutant.report.cprogram import Programs, Unsupported
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
 from commutant.report.describe import access_fields, access_text
-from commutant.report.groups import has_failing_call
+from commutant.report.groups import has_failing_call, has_idle_call
 from commutant.report.hints import Technique, hint
 from commutant.report.ranking import SharedVariable
 from commutant.report.roles import role
@@ -149,7 +149,8 @@ class Pack:
         sets: Table[tuple[str, ...]] = Table()
         sentences = cache(lambda *about: self._strings.add(sentence(*about)))
         programs = Programs(self._new_block).of(tests)
-        failing = map_unique(has_failing_call, orders)
+        fails = IdentityCache(has_failing_call)
+        failing = [has_idle_call(test, fails) for test in tests]
         return {
             "id": [safe_text(test.id) for test in tests],
             "set": map_unique(lambda calls: sets.add(tuple(call.call for call in calls)), calls),

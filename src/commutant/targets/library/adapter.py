@@ -6,12 +6,29 @@ from pathlib import Path
 
 from commutant.support import UsageError
 
+_BUILD_FOLDERS = frozenset({"build", "target", "release", "debug", "lib", "out", "bin", "deps"})
+"""Folders that say nothing of a project."""
 _HEADER_BYTES = 20
 _MAGIC = b"\x7fELF"
 _CLASS_64 = 2
 _SHARED_OBJECT = 3
 _X86_64 = 62
 _MACHINES = {3: "32-bit x86", 40: "32-bit Arm", 183: "64-bit Arm", 243: "RISC-V", 21: "POWER", 22: "s390x"}
+
+
+def project_of(path: Path) -> str:
+    """The name of the project that an adapter is of: its file's, unless that says nothing; then its folder's.
+
+    >>> project_of(Path("/x/my-map/target/release/libmy_map_adapter.so"))
+    'my_map'
+    >>> project_of(Path("/x/my-map/build/adapter.so"))
+    'my-map'
+    """
+    name = path.name.split(".")[0].removeprefix("lib").removesuffix("adapter").rstrip("_-")
+    if name:
+        return name
+    folders = (folder for folder in path.resolve().parent.parts[::-1] if folder not in _BUILD_FOLDERS)
+    return next(folders, "library").strip("/") or "library"
 
 
 def check_file(path: Path) -> None:

@@ -15,7 +15,7 @@ from commutant.mtrace import Finding, TracedWindow
 from commutant.support import RunError, UsageError, artifacts, start_program
 from commutant.targets.base import Target
 from commutant.targets.counted import USUAL, Counted
-from commutant.targets.library.adapter import check_file
+from commutant.targets.library.adapter import check_file, project_of
 from commutant.targets.library.options import Options, parse_options
 from commutant.targets.process.drawings import Drawn
 from commutant.targets.process.program import NameSource
@@ -82,6 +82,13 @@ class LibraryTarget(ProgramTarget):
         """Does nothing yet but keep the options."""
         super().__init__(argument, options.cores, options.counted)
         self.options = options
+
+    @property
+    def folder_name(self) -> str:
+        """What a run's folder is called after: the adapter's project, and the options that are not the usual ones."""
+        options = self.argument.partition(":")[2].split(",")
+        others = [option for option in options if not option.startswith("path=")]
+        return "-".join([project_of(self.options.path), *others])
 
     def _read_calls(self) -> frozenset[Signature]:
         """Loads the adapter once, without the emulator; raises UsageError if it cannot be loaded."""
