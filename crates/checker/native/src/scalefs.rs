@@ -1,19 +1,14 @@
-//! An instance of ScaleFS (crate `scalefs`) in this process, for one caller at a time.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+//! An instance of ScaleFS (crate `scalefs`) in this process, for one caller at a time: it stands on the front door.
 
 use ::scalefs::data::{self, DescriptorOptions};
 use ::scalefs::names::{self, RenameMode};
 use ::scalefs::{
-    Attributes, Clocked, Credentials, DataOperations, Errno, Fields, Follow, InProcess, ObjectOperations, OpenFlags,
-    OwnedConfig, OwnedScaleFs, Process, ScaleFs as FileSystem, Start, StatusFlags, attributes, directories,
+    Attributes, DataOperations, Errno, Fields, FileSystem, Follow, InProcess, Lease, ObjectOperations, OpenFlags,
+    Outside, OwnedConfig, Start, StatusFlags, attributes, directories,
 };
-use percpu::{ClaimError, Core, OwnerId};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sync::Spin;
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -24,12 +19,6 @@ const AT: Start<::scalefs::Node<'static>> = Start::WorkingDirectory;
 /// What a read asks for at once.
 const READ_BYTES: usize = 1 << 20;
 const FIRST_READ_BYTES: usize = 4096;
-
-pub(crate) type Clock = Clocked<Spin, fn() -> u64>;
-
-fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-}
 
 /// Number, kind, permission bits, user, group, number of names, size in bytes, times of access, modification and change.
 pub(crate) type Status = (u64, u8, u32, u32, u32, u32, u64, i64, i64, i64);
@@ -42,45 +31,35 @@ pub(crate) fn status(attributes: Attributes) -> Status {
 
 /// A file system in memory, and one process of user 0 in it. Paths are bytes.
 #[pyclass(frozen)]
-pub struct ScaleFs {
-    process: Mutex<Process>,
-    owned: OwnedScaleFs,
-}
+pub struct ScaleFs(FileSystem);
 
 impl ScaleFs {
     fn call<T>(
         &self,
         py: Python<'_>,
         paths: &[&[u8]],
-        body: impl FnOnce(&InProcess<'_, Clock>) -> Result<T, Errno>,
+        body: impl FnOnce(&InProcess<'_, Outside>) -> Result<T, Errno>,
     ) -> PyResult<T> {
-        self.act(py, paths, |fs, core, process, host| body(&fs.enter(core, process, host)))
+        self.act(py, paths, |lease| body(&lease.calls()))
     }
 
-    /// Makes a call on the one core, and then does what it has deferred.
+    /// Makes a call, and then does what it has deferred.
     pub(crate) fn act<T>(
         &self,
         py: Python<'_>,
         paths: &[&[u8]],
-        body: impl FnOnce(&FileSystem, &Core<'_>, &Process, &Clock) -> Result<T, Errno>,
+        body: impl FnOnce(&Lease<'_>) -> Result<T, Errno>,
     ) -> PyResult<T> {
         if paths.iter().any(|path| path.contains(&0)) {
             return Err(PyValueError::new_err("embedded null byte"));
         }
-        // Before the mutex, which another thread may have held at the fork.
-        if !self.owned.is_of_this_process() {
-            return Err(PyRuntimeError::new_err(ClaimError::OtherProcess.to_string()));
-        }
         let result = {
-            let process: MutexGuard<'_, Process> = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-            let owner = OwnerId::new(1).ok_or_else(|| PyValueError::new_err("no owner"))?;
-            let core = self.owned.claim(0, owner).map_err(|error| PyValueError::new_err(error.to_string()))?;
-            let host = Clocked { wait: Spin, clock: now_ns as fn() -> u64 };
-            let result = body(self.owned.file_system(), &core, &process, &host);
-            self.owned.file_system().maintain(&core, &Spin);
+            let mut lease = self.0.begin().map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            let result = body(&lease);
+            lease.maintain();
             result
         };
-        // Without lock and core: making the exception may run any Python code, which may call this file system.
+        // Without a core: making the exception may run any Python code, which may call this file system.
         result.map_err(|errno| error_of(py, errno, paths))
     }
 }
@@ -121,14 +100,7 @@ impl ScaleFs {
     #[new]
     fn new(metadata_bytes: usize, page_count: u32) -> PyResult<Self> {
         let config = OwnedConfig { metadata_bytes, page_count, core_count: 1, hash_seed: 1 };
-        let owned = OwnedScaleFs::create(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let process = {
-            let owner = OwnerId::new(1).ok_or_else(|| PyValueError::new_err("no owner"))?;
-            let core = owned.claim(0, owner).map_err(|error| PyValueError::new_err(error.to_string()))?;
-            Process::new(owned.file_system(), &core, Credentials::SUPERUSER)
-                .map_err(|errno| PyValueError::new_err(format!("a process: {errno}")))?
-        };
-        Ok(ScaleFs { process: Mutex::new(process), owned })
+        FileSystem::create(config).map(ScaleFs).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// The names in a directory, without `.` and `..`, in the order of a listing.
@@ -210,7 +182,7 @@ impl ScaleFs {
     /// What is known of something, symbolic links not followed.
     fn status(&self, py: Python<'_>, path: &[u8]) -> PyResult<Status> {
         let look =
-            |verbs: &InProcess<'_, Clock>| attributes::stat(verbs.objects(), AT, path, Follow::Nothing, Fields::ALL);
+            |verbs: &InProcess<'_, Outside>| attributes::stat(verbs.objects(), AT, path, Follow::Nothing, Fields::ALL);
         self.call(py, &[path], look).map(status)
     }
 

@@ -3,13 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 
 use ::scalefs::names::{self, RenameMode};
-use ::scalefs::{Direct, Errno, Fields, Follow, ObjectOperations, OpenFlags, OpenNode, Start, attributes, directories};
+use ::scalefs::{
+    Direct, Errno, Fields, Follow, ObjectOperations, OpenFlags, OpenNode, Outside, Start, attributes, directories,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use transact::{Call, Fault, Sharing};
 
-use crate::scalefs::{Clock, ScaleFs, Status, status};
+use crate::scalefs::{ScaleFs, Status, status};
 
 /// Adds this part to the native module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -33,13 +35,11 @@ impl Transaction {
         &self,
         py: Python<'_>,
         paths: &[&[u8]],
-        body: impl FnOnce(&Call<'_, Direct<'_, Clock>>) -> Result<T, Errno>,
+        body: impl FnOnce(&Call<'_, Direct<'_, Outside>>) -> Result<T, Errno>,
     ) -> PyResult<T> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let transaction = open.as_ref().ok_or_else(|| PyValueError::new_err(ENDED))?;
-        self.files.get().act(py, paths, |fs, core, process, host| {
-            body(&Call::new(fs.begin(core, process.context(), host), transaction))
-        })
+        self.files.get().act(py, paths, |lease| body(&Call::new(lease.objects(), transaction)))
     }
 }
 
@@ -49,9 +49,8 @@ impl Transaction {
     #[new]
     fn new(py: Python<'_>, files: Py<ScaleFs>) -> PyResult<Self> {
         // One caller at a time makes each call, and each commit: nobody comes in between.
-        let begun = files.get().act(py, &[], |fs, core, process, host| {
-            let base = fs.begin(core, process.context(), host);
-            transact::Transaction::begin(&base, Sharing::Alone).map_err(Errno::from)
+        let begun = files.get().act(py, &[], |lease| {
+            transact::Transaction::begin(&lease.objects(), Sharing::Alone).map_err(Errno::from)
         })?;
         Ok(Transaction { files, open: Mutex::new(Some(begun)) })
     }
@@ -61,8 +60,8 @@ impl Transaction {
     fn end(&self, py: Python<'_>, commit: bool) -> PyResult<bool> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let transaction = open.ok_or_else(|| PyValueError::new_err(ENDED))?;
-        self.files.get().act(py, &[], |fs, core, process, host| {
-            let base = fs.begin(core, process.context(), host);
+        self.files.get().act(py, &[], |lease| {
+            let base = lease.objects();
             match if commit { transaction.commit(&base) } else { transaction.abort(&base) } {
                 Ok(()) => Ok(true),
                 Err(Fault::Stale) => Ok(false),
@@ -123,8 +122,9 @@ impl Transaction {
 
     /// What is known of something, symbolic links not followed.
     fn status(&self, py: Python<'_>, path: &[u8]) -> PyResult<Status> {
-        let look =
-            |objects: &Call<'_, Direct<'_, Clock>>| attributes::stat(objects, HERE, path, Follow::Nothing, Fields::ALL);
+        let look = |objects: &Call<'_, Direct<'_, Outside>>| {
+            attributes::stat(objects, HERE, path, Follow::Nothing, Fields::ALL)
+        };
         self.call(py, &[path], look).map(status)
     }
 }

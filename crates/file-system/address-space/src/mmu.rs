@@ -120,11 +120,12 @@ pub trait Mmu {
         false
     }
 
-    /// Unlocks what a core that was taken over had locked.
+    /// Unlocks what a core that was taken over had locked. Waits for stores of other cores that are under way: of those of dead owners
+    /// the end is told first ([`Mmu::end_store`]).
     ///
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner.
-    unsafe fn unlock_taken_over(&self, guard: &Guard<'_>);
+    unsafe fn unlock_taken_over(&self, guard: &Guard<'_>, wait: &impl Wait);
 
     /// Gives the tables back.
     ///

@@ -38,7 +38,7 @@ impl<M: Mmu> AddressSpace<M> {
             self.content.unlock_taken_over(guard);
             self.marks.unlock_taken_over(guard);
             self.hints.unlock_taken_over(guard);
-            self.mmu.unlock_taken_over(guard);
+            self.mmu.unlock_taken_over(guard, wait);
         }
         if !planted("address-space: an heir leaves the tables as they are") {
             self.mmu.revoke(guard, 0..SPACE_PAGES, Revoked::All, wait);

@@ -5,9 +5,10 @@
 //! ```text
 //! table of core i:   loads: page → translation │ stores: page → translation │ the page that it stores to, plus one
 //! store:   storing = page + 1;  fence;  entry? → the bytes;  storing = 0
-//! revoke:  fence;  per core: entry? → take it out;  fence;  wait while storing = page + 1
+//! revoke:  fence;  per core: entry? → lock its slot;  take it out;  fence;  wait while storing = page + 1;  unlock
 //! ```
-//! Either the store does not find its entry, or the one who revokes waits for it.
+//! Either the store does not find its entry, or the one who revokes waits for it. Another one who revokes the same entry meanwhile
+//! finds none, but its slot locked: that is waited for. An heir of the first lets no store outlast it.
 
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -89,6 +90,30 @@ impl Table {
             slot.change(|| None);
         }
     }
+
+    /// Takes another core's entry for stores out, and waits until no store through it is under way. Until then its slot is locked.
+    fn remove_store(&self, guard: &Guard<'_>, page: u64, wait: &impl Wait) {
+        let Ok(slot) = self.stores.lock_slot(guard, page, wait) else { return };
+        slot.change(|| None);
+        let slot = (!planted("address-space: who finds no entry waits for no store")).then_some(slot);
+        // Pairs with the fence in `begin_store`.
+        fence(Ordering::SeqCst);
+        let is_under_way = |storing| storing == page + 1;
+        if !planted("address-space: stores under way are not waited for") {
+            self.wait_while_storing(is_under_way, wait);
+        }
+        drop(slot);
+    }
+
+    /// Waits as long as what the core stores to is such a page, plus one.
+    fn wait_while_storing(&self, is_under_way: impl Fn(u64) -> bool, wait: &impl Wait) {
+        let mut round = 0;
+        // Acquire pairs with the release in `end_store`.
+        while is_under_way(self.storing.load(Ordering::Acquire)) {
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
 }
 
 impl SoftwareMmu {
@@ -154,23 +179,22 @@ impl Mmu for SoftwareMmu {
         // The limit comes with a fence: a core that is not seen to have an entry sees what was changed before.
         for core in 0..guard.core().arena().core_limit() {
             let Some(table) = self.table(guard, core) else { continue };
-            for access in [Access::Load, Access::Store].into_iter().filter(|access| which.contains(*access)) {
-                table.of(access).for_each_in(guard, pages.clone(), |entries, _| {
-                    for page in entries {
-                        table.remove(guard, page, access, wait);
-                        if access == Access::Load || core == guard.core().index().get() {
-                            continue;
-                        }
-                        // Pairs with the fence in `begin_store`.
-                        fence(Ordering::SeqCst);
-                        let mut round = 0;
-                        while table.storing.load(Ordering::Acquire) == page + 1
-                            && !planted("address-space: stores under way are not waited for")
-                        {
-                            wait.wait(WaitReason::Operation, round);
-                            round = round.saturating_add(1);
-                        }
-                    }
+            if which.contains(Access::Load) {
+                table.loads.for_each_in(guard, pages.clone(), |entries, _| {
+                    entries.for_each(|page| table.remove(guard, page, Access::Load, wait));
+                });
+            }
+            if !which.contains(Access::Store) {
+                continue;
+            }
+            if core == guard.core().index().get() {
+                table.stores.for_each_in(guard, pages.clone(), |entries, _| {
+                    entries.for_each(|page| table.remove(guard, page, Access::Store, wait));
+                });
+            } else {
+                // Settled: whoever has taken an entry out before us, and waits for a store through it, has its slot locked.
+                table.stores.for_each_settled_in(guard, pages.clone(), wait, |entries, _| {
+                    entries.for_each(|page| table.remove_store(guard, page, wait));
                 });
             }
         }
@@ -192,19 +216,25 @@ impl Mmu for SoftwareMmu {
         }
     }
 
-    unsafe fn unlock_taken_over(&self, guard: &Guard<'_>) {
+    unsafe fn unlock_taken_over(&self, guard: &Guard<'_>, wait: &impl Wait) {
         // SAFETY: the caller's promise.
         unsafe { self.tables.unlock_taken_over(guard) };
+        // The dead core's own store is over.
+        self.end_store(guard);
         self.tables.for_each(guard, |_, address| {
             // SAFETY: `own_table` alone puts addresses there, of tables that live until `destroy`.
             let table = unsafe { &*(address as usize as *const Table) };
+            // One that the dead core may have been waiting for, with a slot locked: others wait for that.
+            let before = table.storing.load(Ordering::Acquire);
+            if before != 0 && !planted("address-space: an heir does not wait for stores") {
+                table.wait_while_storing(|storing| storing == before, wait);
+            }
             // SAFETY: the caller's promise.
             unsafe {
                 table.loads.unlock_taken_over(guard);
                 table.stores.unlock_taken_over(guard);
             }
         });
-        self.end_store(guard);
     }
 
     unsafe fn destroy(&self, guard: &Guard<'_>) {

@@ -539,7 +539,7 @@ fn play_on(instance: &Instance<'_>, space: &AddressSpace, plan: &Plan) -> Vec<Ve
             assert!(has_steps || memory.is_some(), "{operation:?} had no memory, and there is enough");
             if matches!(operation, Operation::Maintain) {
                 instance.maintain(core);
-                instance.arena.for_each_idle_core(|idle| instance.maintain(idle));
+                instance.arena.for_each_idle_core(owner(), |idle| instance.maintain(idle));
             }
             steps
         }
@@ -591,7 +591,7 @@ fn check_of(beginning: &[Operation], have_looked: usize, number: u64, plan: &Pla
         instance.call(&core, |memory| unsafe { space.destroy(memory) });
         for _ in 0..8 {
             instance.maintain(&core);
-            instance.arena.for_each_idle_core(|idle| instance.maintain(idle));
+            instance.arena.for_each_idle_core(owner(), |idle| instance.maintain(idle));
         }
         let all = instance.pages.total();
         assert_eq!(instance.pages.free_pages(), all, "pages were lost in round {number}:\n{}", told(&made));

@@ -5,6 +5,7 @@
 //! valgrind --tool=callgrind --branch-sim=yes target/release/examples/instructions stat 640
 //! ```
 //! `map-unmap` and `map-store-unmap` are of one anonymous page. The difference of runs of 1,280 and of 640 calls is what 640 calls cost, with what surrounds them; `nothing` tells that.
+//! `front-stat` and others with that beginning are made by the front door, [`scalefs::FileSystem`].
 //! A third argument is how many descriptors that `exec` closes the process has: `spawn 640 100000`.
 use std::hint::black_box;
 
@@ -13,8 +14,8 @@ use scalefs::memory::{self, Address, MappedObject};
 use scalefs::names::{self, RenameMode};
 use scalefs::processes;
 use scalefs::{
-    Credentials, DataOperations, Fields, Follow, InProcess, MemoryOperations, OnExec, OpenFlags, OwnedConfig,
-    OwnedScaleFs, Process, Protection, SpawnOptions, Start, Which, attributes, directories,
+    Credentials, DataOperations, Fields, FileSystem, Follow, InProcess, MemoryOperations, OnExec, OpenFlags,
+    OpenOptions, OwnedConfig, OwnedScaleFs, Process, Protection, SpawnOptions, Start, Which, attributes, directories,
 };
 use sync::Spin;
 
@@ -25,10 +26,40 @@ fn open(calls: &InProcess<'_, Spin>, path: &[u8], flags: OpenFlags) -> u32 {
     data::open(calls, AT, path, flags, 0o600, DescriptorOptions::PLAIN).unwrap()
 }
 
+/// The calls of the front door.
+fn by_the_front(call: &str, count: usize) {
+    let root = FileSystem::create(OwnedConfig::default()).unwrap().root().unwrap();
+    let options = OpenOptions::new().read(true).write(true);
+    let file = root.open_with("f", options.create(true)).unwrap();
+    let mut page = [1; 4096];
+    file.write_at(&page, 0).unwrap();
+    for _ in 0..count {
+        match call {
+            "front-nothing" => {
+                black_box(&root);
+            }
+            "front-stat" => {
+                black_box(root.metadata("f").unwrap());
+            }
+            "front-open-close" => drop(root.open_with("f", options).unwrap()),
+            "front-pread" => {
+                file.read_at(&mut page, 0).unwrap();
+            }
+            "front-pwrite" => {
+                file.write_at(&page, 0).unwrap();
+            }
+            other => panic!("{other}: no such call"),
+        }
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let call = arguments.next().expect("expected a call, such as stat");
     let count: usize = arguments.next().and_then(|count| count.parse().ok()).expect("expected how many calls");
+    if call.starts_with("front-") {
+        return by_the_front(&call, count);
+    }
     let instance = OwnedScaleFs::create(OwnedConfig::default()).unwrap();
     let core = instance.claim(0, percpu::OwnerId::new(1).unwrap()).unwrap();
     let fs = instance.file_system();

@@ -5,7 +5,7 @@
 use core::cell::Cell;
 use core::convert::Infallible;
 
-use commit::{Anyone, Owner};
+use commit::{Anyone, Owner, Waiting};
 use epoch::Guard;
 use hashdir::HashDir;
 use percpu::Core;
@@ -147,13 +147,25 @@ impl<'c, H: Host> Direct<'c, H> {
         unsafe { core::slice::from_raw_parts(place.add(1).cast().as_ptr(), usize::from(place.as_ref().target_bytes)) }
     }
 
+    /// The caller as one who looks at marks, and waits as its host likes to.
+    #[inline(always)]
+    pub(crate) fn anyone(&self) -> Waiting<'_, Anyone, H> {
+        Waiting(Anyone, self.host)
+    }
+
+    /// As [`Direct::anyone`], in an open operation of its own.
+    #[inline(always)]
+    pub(crate) fn owner(&self) -> Waiting<'_, Owner, H> {
+        Waiting(Owner(self.core().index()), self.host)
+    }
+
     /// Permissions and access time.
     #[inline]
     pub(crate) fn read_header(&self, node: InodeRef) -> (Permissions, i64) {
         let (header, decisions) = (&node.inode().header, self.fs.decisions());
         match H::SEES_THROUGH_OWN_MARKS {
-            false => header.read(decisions, Anyone, self.host),
-            true => header.read(decisions, Owner(self.core().index()), self.host),
+            false => header.read(decisions, self.anyone(), self.host),
+            true => header.read(decisions, self.owner(), self.host),
         }
     }
 
@@ -183,7 +195,7 @@ impl<'c, H: Host> Direct<'c, H> {
             let count = unsafe {
                 match H::SEES_THROUGH_OWN_MARKS {
                     false => self.fs.counts().exact_after_fence(&inode.links, self.host),
-                    true => self.fs.counts().exact_for(&inode.links, Owner(self.core().index()), self.host),
+                    true => self.fs.counts().exact_for(&inode.links, self.owner(), self.host),
                 }
             };
             attributes.link_count = u32::try_from(count).unwrap_or(0);

@@ -448,7 +448,7 @@ impl<'p, 'v, H: Host> PreparedChanges<'p, 'v, H> {
                 }
             }
         }
-        let is_left = |killing: &Killing<'_>| killing.is_left_by(&direct.guard, tag);
+        let is_left = |killing: &Killing<'_>| killing.is_left_by(&direct.guard, tag, direct.host);
         if !self.names.iter().filter_map(|place| place.beside.killing.as_ref()).all(is_left) {
             return Err(OperationError::NotEmpty.into());
         }

@@ -8,7 +8,6 @@
 
 use core::convert::Infallible;
 
-use commit::{Anyone, Owner};
 use epoch::Guard;
 use hashdir::{Found, InsertError, Key, Killing, NotEmpty, Present, lock_two};
 use posix_calls::{
@@ -153,8 +152,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
     fn existence(&self, directory: Node<'_>, key: &Key<'_>) -> Answer<Existence, Self> {
         let names = self.names(directory.at);
         let present = match H::SEES_THROUGH_OWN_MARKS {
-            false => names.present(&self.guard, key),
-            true => names.present_for(&self.guard, key, Owner(self.core().index())),
+            false => names.present_for(&self.guard, key, self.anyone()),
+            true => names.present_for(&self.guard, key, self.owner()),
         };
         Ok(match present {
             None => Existence::Absent,
@@ -165,20 +164,20 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
 
     #[inline]
     fn present<'v>(&'v self, directory: Node<'v>, key: &Key<'_>) -> Answer<Option<Present<'v>>, Self> {
-        Ok(self.names(directory.at).present(&self.guard, key))
+        Ok(self.names(directory.at).present_for(&self.guard, key, self.anyone()))
     }
 
     #[inline]
     fn still_present(&self, present: &Present<'_>) -> Answer<bool, Self> {
-        Ok(present.still_present())
+        Ok(present.still_present_for(self.anyone()))
     }
 
     #[inline]
     fn look_up<'v>(&'v self, directory: Node<'v>, key: &Key<'_>) -> Answer<Option<Found<'v>>, Self> {
         let names = self.names(directory.at);
         Ok(match H::SEES_THROUGH_OWN_MARKS {
-            false => names.lookup(&self.guard, key),
-            true => names.lookup_for(&self.guard, key, Owner(self.core().index())),
+            false => names.lookup_for(&self.guard, key, self.anyone()),
+            true => names.lookup_for(&self.guard, key, self.owner()),
         })
     }
 
@@ -189,7 +188,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
 
     #[inline]
     fn still_same(&self, found: &Found<'_>) -> Answer<bool, Self> {
-        Ok(found.still_same())
+        Ok(found.still_same_for(self.anyone()))
     }
 
     fn fingerprint(&self, found: &Found<'_>) -> u64 {
@@ -209,8 +208,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
             each(Item { name: listed.name, node, next_cookie: listed.next_cookie })
         };
         Ok(match H::SEES_THROUGH_OWN_MARKS {
-            false => names.list(&self.guard, from, each),
-            true => names.list_for(&self.guard, from, Owner(self.core().index()), each),
+            false => names.list_for(&self.guard, from, self.anyone(), each),
+            true => names.list_for(&self.guard, from, self.owner(), each),
         })
     }
 
@@ -275,9 +274,9 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                     // The source's bucket is not locked, so that link writes nothing of it: check it again, now that
                     // all who look at the new name or at the count revoke us first.
                     operation.fence_before_check();
-                    let happened = source.still_same() && operation.commit().is_ok();
-                    let changed = !happened && !source.still_same();
-                    if changed {
+                    let happened = source.still_same_for(self.anyone()) && operation.commit().is_ok();
+                    let changed = !happened && !source.still_same_for(self.anyone());
+                    if !happened {
                         operation.abort();
                     }
                     // SAFETY: a name led there in this call, which has not ended.
@@ -492,8 +491,8 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
     fn parent_link<'v>(&'v self, directory: Node<'v>) -> Answer<ParentLink<Node<'v>>, Self> {
         let (place, decisions) = (&directory.at.directory().place, self.fs.decisions());
         let ParentLink { parent, moves } = match H::SEES_THROUGH_OWN_MARKS {
-            false => place.parent_link(decisions, Anyone),
-            true => place.parent_link(decisions, Owner(self.core().index())),
+            false => place.parent_link(decisions, self.anyone()),
+            true => place.parent_link(decisions, self.owner()),
         };
         Ok(ParentLink { parent: Node::lent(parent), moves })
     }

@@ -177,12 +177,12 @@ impl<W> Clone for Access<'_, W> {
 
 impl<W> Copy for Access<'_, W> {}
 
-impl<W> Access<'_, W> {
+impl<W: Wait> Access<'_, W> {
     /// Whether what a core has marked is as it was before.
     #[inline]
     fn is_as_before(&self) -> impl Fn(CoreIndex) -> bool {
-        let (fs, guard) = (self.fs, self.guard);
-        |core| fs.decisions().is_as_before(core, guard.core())
+        let Access { fs, guard, wait } = *self;
+        move |core| fs.decisions().is_as_before(core, guard.core(), wait)
     }
 }
 

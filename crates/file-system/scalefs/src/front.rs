@@ -1,128 +1,45 @@
 //! Files and directories for programs, in the manner of `std::fs` and `cap-std`.
 //!
 //! Whoever has a [`Dir`] can reach what is below it and, by `..`, above. Handles close themselves. Each call acts as a core
-//! of the instance for its duration: a thread comes back to the same one, so that threads share nothing but what they name;
-//! every so often it does the core's maintenance, and that of cores at which nobody is.
+//! of the instance for its duration: see `lease.rs`.
 
-use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::vec::Vec;
 
-use percpu::{CacheLine, ClaimError, Core, OwnerId};
+use percpu::OwnerId;
 use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::names::RenameMode;
 use posix_calls::{
     Attributes, Credentials, DataOperations, Errno, Fields, Follow, Kind, OpenFlags, Start, StatusFlags, attributes,
     directories, names,
 };
-use sync::{Wait, WaitReason};
 
+use crate::direct::Direct;
 use crate::direct_data::InProcess;
-use crate::host::Host;
-use crate::instance::ScaleFs;
+use crate::lease::{Seated, Seats};
 use crate::lives::Process;
+use crate::outside::Outside;
 use crate::owned::{OwnedConfig, OwnedScaleFs};
-
-/// Calls that act as a core between two maintenances of it.
-const CALLS_PER_MAINTENANCE: usize = 64;
-
-/// Maintenances after which space that was given up is free, if no other thread is in a call; and further ones, each after a
-/// millisecond in which one can end its own.
-const ROUNDS_FOR_SPACE: u32 = 8;
-const PATIENT_ROUNDS_FOR_SPACE: u32 = 32;
-
-/// The system's clock, and waiting that lets other threads run.
-#[derive(Clone, Copy, Debug)]
-pub struct Outside;
-
-impl Wait for Outside {
-    fn wait(&self, _: WaitReason, round: u32) {
-        if round < 16 { std::hint::spin_loop() } else { std::thread::yield_now() }
-    }
-}
-
-impl Host for Outside {
-    fn now_ns(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
-    }
-}
 
 /// An instance with the process that its handles belong to.
 struct Shared {
-    owned: OwnedScaleFs,
+    seats: Seats,
     process: ManuallyDrop<Process>,
-    owner: OwnerId,
-    /// Calls that acted as each core.
-    calls: Vec<CacheLine<AtomicUsize>>,
-}
-
-/// Which core the next thread tries first. Threads take turns once, then stay.
-static NEXT_CORE: AtomicUsize = AtomicUsize::new(0);
-
-std::thread_local! {
-    static PREFERRED_CORE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 impl Shared {
-    /// Becomes a core that is free: the one of last time, if it is. `None` in a child of the process that made the instance.
-    fn core(&self) -> Option<(usize, Core<'_>)> {
-        let count = self.owned.core_count();
-        // A thread that ends has no preference any more.
-        let preferred = PREFERRED_CORE.try_with(Cell::get).ok().flatten();
-        let first = preferred.unwrap_or_else(|| NEXT_CORE.fetch_add(1, Ordering::Relaxed));
-        for round in 0.. {
-            for number in (first..first + count).map(|number| number % count) {
-                match self.owned.claim(number, self.owner) {
-                    Ok(core) => {
-                        if preferred != Some(number) {
-                            let _ = PREFERRED_CORE.try_with(|place| place.set(Some(number)));
-                        }
-                        return Some((number, core));
-                    }
-                    Err(ClaimError::OtherProcess) => return None,
-                    Err(_) => {}
-                }
-            }
-            Outside.wait(WaitReason::Operation, round);
-        }
-        unreachable!("numbers do not end")
-    }
-
-    /// As [`Shared::act`], for a call of the process.
+    /// Makes a call of the process; again if it finds no space, and some may become free.
     fn call<T>(&self, mut call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
-        self.act(|fs, core| call(&fs.enter(core, &self.process, &Outside)))
-    }
-
-    /// Makes a call. Space that was given up is free once all cores have maintained: a call that finds none is made again
-    /// after that.
-    fn act<T>(&self, mut call: impl FnMut(&ScaleFs, &Core<'_>) -> Result<T, Errno>) -> io::Result<T> {
-        let (number, core) = self.core().ok_or_else(|| io::Error::other(ClaimError::OtherProcess))?;
-        let fs = self.owned.file_system();
-        let mut result = call(fs, &core);
-        for round in 0..ROUNDS_FOR_SPACE + PATIENT_ROUNDS_FOR_SPACE {
-            if !matches!(result, Err(Errno::ENOSPC)) {
-                break;
-            }
-            if round >= ROUNDS_FOR_SPACE {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            fs.maintain_with_idle_cores(&core, &Outside);
-            result = call(fs, &core);
+        let mut lease = Lease { seated: self.seats.begin()?, process: &self.process };
+        let mut result = call(&lease.calls());
+        while matches!(result, Err(Errno::ENOSPC)) && lease.make_room() {
+            result = call(&lease.calls());
         }
-        let calls = &self.calls[number];
-        // Only whoever is the core writes it.
-        let count = calls.load(Ordering::Relaxed) + 1;
-        calls.store(count, Ordering::Relaxed);
-        if count.is_multiple_of(CALLS_PER_MAINTENANCE) {
-            fs.maintain_with_idle_cores(&core, &Outside);
-        }
+        drop(lease);
         result.map_err(io::Error::from)
     }
 }
@@ -130,14 +47,52 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // A child of `fork` cannot end what its parent has.
-        if !self.owned.is_of_this_process() {
-            return;
-        }
+        let Ok(seated) = self.seats.begin() else { return };
         // SAFETY: nobody uses the value afterwards, and this is the only time.
         #[allow(unsafe_code)]
         let process = unsafe { ManuallyDrop::take(&mut self.process) };
-        let Some((_, core)) = self.core() else { return };
-        process.exit(self.owned.file_system(), &core, &Outside);
+        process.exit(seated.file_system(), seated.core(), &Outside);
+    }
+}
+
+/// The right of a thread to call on behalf of the process of a [`FileSystem`], until this is dropped: meanwhile it acts as a
+/// core of the instance. So it is for a call or a few: other threads wait if all cores are taken. A thread that has one gets
+/// the same core again.
+#[must_use = "whoever has it may call; dropped, it is over"]
+pub struct Lease<'f> {
+    seated: Seated<'f>,
+    process: &'f Process,
+}
+
+impl Lease<'_> {
+    /// The calls of the process, until this is dropped. What is found in it is not kept for the next one.
+    #[inline]
+    pub fn calls(&self) -> InProcess<'_, Outside> {
+        self.seated.file_system().enter(self.seated.core(), self.process, &Outside)
+    }
+
+    /// As [`Lease::calls`], those that know no descriptors.
+    #[inline]
+    pub fn objects(&self) -> Direct<'_, Outside> {
+        self.seated.file_system().begin(self.seated.core(), self.process.context(), &Outside)
+    }
+
+    /// Does what is left to do between calls, as every 64th does by itself; nothing in the middle of another call.
+    pub fn maintain(&mut self) {
+        self.seated.maintain();
+    }
+
+    /// Whether a call that has found no space (ENOSPC) is worth another try: frees what was given up and waits for what others
+    /// are about to give up. False if nothing is on its way, it was asked for often enough, or the thread is in the middle of
+    /// another call.
+    pub fn make_room(&mut self) -> bool {
+        self.seated.make_room()
+    }
+}
+
+impl fmt::Debug for Lease<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Lease").field(self.seated.core()).finish()
     }
 }
 
@@ -165,8 +120,7 @@ impl FileSystem {
             let core = owned.claim(0, owner).expect("nobody else knows the instance");
             Process::new(owned.file_system(), &core, credentials)?
         };
-        let calls = (0..owned.core_count()).map(|_| CacheLine(AtomicUsize::new(0))).collect();
-        Ok(FileSystem(Arc::new(Shared { owned, process: ManuallyDrop::new(process), owner, calls })))
+        Ok(FileSystem(Arc::new(Shared { seats: Seats::new(owned, owner), process: ManuallyDrop::new(process) })))
     }
 
     /// The root directory.
@@ -180,13 +134,35 @@ impl FileSystem {
         Ok(Dir(Handle { shared: self.0.clone(), fd }))
     }
 
-    /// Makes a call of the process by the operations on objects and data, for what stands on them, as transactions do. It is
-    /// made again where it finds no space and some may become free.
+    /// Begins a call, or a few, of the process by the operations on objects and data, for what stands on them, as transactions do.
     ///
     /// # Errors
-    /// What the closure returns.
+    /// In a child of the process that made the file system; EDEADLK in the middle of a change of the thread's own that is not
+    /// decided, as from a participant of a transaction that prepares.
+    #[inline]
+    pub fn begin(&self) -> io::Result<Lease<'_>> {
+        Ok(Lease { seated: self.0.seats.begin()?, process: &self.0.process })
+    }
+
+    /// Makes a call of the process by the operations on objects and data. It is made again where it finds no space and some may
+    /// become free: see [`FileSystem::begin`] for what must not be made twice.
+    ///
+    /// # Errors
+    /// What the closure returns, and those of [`FileSystem::begin`].
     pub fn act<T>(&self, mut call: impl FnMut(InProcess<'_, Outside>) -> Result<T, Errno>) -> io::Result<T> {
-        self.0.act(|fs, core| call(fs.enter(core, &self.0.process, &Outside)))
+        let mut lease = self.begin()?;
+        let mut result = call(lease.calls());
+        while matches!(result, Err(Errno::ENOSPC)) && lease.make_room() {
+            result = call(lease.calls());
+        }
+        drop(lease);
+        result.map_err(io::Error::from)
+    }
+
+    /// How many cores threads have called as. Exact answers (sizes, numbers of names, times) look at each, so few are good: as many
+    /// as processors, and one more for each call that was begun while others had not ended for long.
+    pub fn used_cores(&self) -> usize {
+        self.0.seats.used_cores()
     }
 
     /// Free and used space.
@@ -200,7 +176,7 @@ impl FileSystem {
 
 impl fmt::Debug for FileSystem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("FileSystem").field(&self.0.owned).finish()
+        formatter.debug_tuple("FileSystem").field(&self.0.seats).finish()
     }
 }
 

@@ -89,6 +89,8 @@ mod identity;
 mod inode;
 mod inode_ref;
 mod instance;
+#[cfg(feature = "std")]
+mod lease;
 mod life;
 mod lives;
 mod maintenance;
@@ -97,6 +99,8 @@ mod moves;
 mod node;
 mod noted;
 mod other_instance;
+#[cfg(feature = "std")]
+mod outside;
 mod owned;
 mod parents;
 pub mod parts;
@@ -127,12 +131,14 @@ pub use direct_changes::{AttributeRoom, ChangeRoom, PreparedChanges};
 pub use direct_data::InProcess;
 pub use file::{FileRoom, PageRoom};
 #[cfg(feature = "std")]
-pub use front::{Dir, Entry, File, FileSystem, OpenOptions, Outside};
+pub use front::{Dir, Entry, File, FileSystem, Lease, OpenOptions};
 pub use host::{Clocked, Host, Owning};
 pub use instance::{ScaleFs, ScaleFsConfig};
 pub use lives::{HandedOver, Process};
 pub use node::{Node, OpenNode};
 pub use other_instance::OtherInstance;
+#[cfg(feature = "std")]
+pub use outside::Outside;
 pub use owned::{OwnedConfig, OwnedError, OwnedScaleFs};
 pub use posix_calls::*;
 #[cfg(all(feature = "std", target_os = "linux"))]

@@ -20,6 +20,7 @@
 use core::ops::Range;
 use core::ptr::NonNull;
 
+use address_space::Mmu as _;
 use epoch::Guard;
 use percpu::{Core, OutOfMemory, OwnerId};
 use posix_calls::{Credentials, Ended, Errno, OnExec, ProcessNumber};
@@ -282,6 +283,11 @@ impl ScaleFs {
                 process.object().life.enter(EMPTIED);
             }
             if process.object().life.is(RUNS) {
+                // All their stores are over, before one heir waits for those of others.
+                for heir in taken_over.iter().filter(|_| !planted("scalefs: one heir waits for the stores of the next"))
+                {
+                    process.object().memory.mmu().end_store(&self.epochs().pin(heir));
+                }
                 for heir in taken_over {
                     // SAFETY: the caller's promise; the arrays have not been given up.
                     unsafe { process.object().repair_taken_over(self, &self.epochs().pin(heir)) };

@@ -20,10 +20,23 @@ use crate::instance::ScaleFs;
 /// Buckets that one maintenance moves when a directory grows: about 10 microseconds.
 const GROWTH_BUDGET_BUCKETS: usize = 64;
 
+/// What maintenance did for whoever looks for space.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Maintained {
+    /// Objects that were freed.
+    pub(crate) freed: usize,
+    /// Whether more may become free soon: something waits for other cores, or another core was in a call.
+    pub(crate) is_pending: bool,
+}
+
 impl ScaleFs {
     /// What the core does between its calls, now and then: fills its magazines, frees what nobody can reach, applies
     /// counts, and moves some buckets of directories that grow.
     pub fn maintain(&self, core: &Core<'_>, wait: &impl Wait) {
+        self.maintain_core(core, wait);
+    }
+
+    fn maintain_core(&self, core: &Core<'_>, wait: &impl Wait) -> Maintained {
         #[cfg(feature = "planted-causes")]
         crate::planted_causes::maintain(core.index().get());
         for class in [File::CLASS, ENTRY_CLASS, Description::CLASS, Mapping::CLASS, radix::LEAF_CLASS] {
@@ -37,7 +50,7 @@ impl ScaleFs {
         self.stamps().flush(core, wait);
         // SAFETY: sizes are those of files, and what a core has raised is not freed before it has flushed.
         self.sizes().flush_each(core, wait, |size| unsafe { File::note_known(size) });
-        self.epochs().maintain(core, |core, kind, object| {
+        let retired = self.epochs().maintain(core, |core, kind, object| {
             // SAFETY: called once per object, by the maintenance of the instance's one `Epochs`. Who retires there is asked in
             // turn: directories, arrays, and the instance's one pool.
             let is_ours = unsafe {
@@ -82,14 +95,30 @@ impl ScaleFs {
         };
         // SAFETY: the core is in no call, or the maintenance of epochs above would have panicked: calls are pinned. Of its own,
         // maintenance holds nothing here.
-        unsafe { self.counts().maintain(core, free) };
+        let counted = unsafe { self.counts().maintain(core, free) };
         self.grow_directories(core, wait);
+        Maintained { freed: retired.freed + counted.freed, is_pending: retired.pending || counted.pending }
     }
 
-    /// Maintains this core and, in turn, all cores that nobody claims at the moment.
+    /// Maintains this core and, in turn, all cores that nobody claims at the moment, unless another thread does that. Who dies
+    /// meanwhile leaves the core that it was at to its heir.
     pub fn maintain_with_idle_cores(&self, core: &Core<'_>, wait: &impl Wait) {
         self.maintain(core, wait);
-        core.arena().for_each_idle_core(|idle| self.maintain(idle, wait));
+        core.arena().for_each_idle_core(core.actor(), |idle| self.maintain(idle, wait));
+    }
+
+    /// As [`ScaleFs::maintain_with_idle_cores`]; tells what came of it.
+    pub(crate) fn maintain_for_space(&self, core: &Core<'_>, wait: &impl Wait) -> Maintained {
+        let mut all = self.maintain_core(core, wait);
+        let arena = core.arena();
+        let serves = arena.for_each_idle_core(core.actor(), |idle| {
+            let Maintained { freed, is_pending } = self.maintain_core(idle, wait);
+            all = Maintained { freed: all.freed + freed, is_pending: all.is_pending || is_pending };
+        });
+        let is_another = |index| index != core.index() && arena.is_claimed(index);
+        let another_calls = || arena.cores().take(arena.core_limit_seen()).any(is_another);
+        all.is_pending = all.is_pending || !serves || another_calls();
+        all
     }
 
     fn grow_directories(&self, core: &Core<'_>, wait: &impl Wait) {

@@ -8,6 +8,8 @@ use core::ptr::NonNull;
 use pages::{PAGE_BYTES, PagePool};
 use percpu::{Arena, ArenaConfig, ClaimError, Core, CreateError, HeapRegion, OutOfMemory, OwnerId};
 
+use sync::Wait;
+
 use crate::fork::Maker;
 use crate::instance::{ScaleFs, ScaleFsConfig};
 #[cfg(all(feature = "std", target_os = "linux"))]
@@ -179,15 +181,47 @@ impl OwnedScaleFs {
         self.arena().core_count()
     }
 
+    /// How many cores were ever claimed, or have a smaller number than one that was.
+    pub fn used_cores(&self) -> usize {
+        self.arena().core_limit_seen()
+    }
+
     /// Becomes the core with this number; see [`Arena::claim`].
     ///
     /// # Errors
     /// As there; [`ClaimError::OtherProcess`] in a child of the process that made the file system.
     pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
-        if !self.is_of_this_process() {
-            return Err(ClaimError::OtherProcess);
-        }
-        self.arena().claim(number, owner)
+        self.arena_here()?.claim(number, owner)
+    }
+
+    /// As [`OwnedScaleFs::claim`], but that it waits while another thread serves the core; see [`Arena::claim_waiting`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn claim_waiting(&self, number: usize, owner: OwnerId, wait: &impl Wait) -> Result<Core<'_>, ClaimError> {
+        self.arena_here()?.claim_waiting(number, owner, wait)
+    }
+
+    /// Becomes the first core that nobody claims; see [`Arena::claim_any`].
+    ///
+    /// # Errors
+    /// As there, and as [`OwnedScaleFs::claim`].
+    pub fn claim_any(&self, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
+        self.arena_here()?.claim_any(owner)
+    }
+
+    /// Becomes the core of a processor's number, or another that was used; see [`Arena::lease`].
+    ///
+    /// # Errors
+    /// As there, and as [`OwnedScaleFs::claim`].
+    pub fn lease(&self, processor: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
+        self.arena_here()?.lease(processor, owner)
+    }
+
+    /// The arena, in the process that made it.
+    #[inline]
+    fn arena_here(&self) -> Result<&Arena, ClaimError> {
+        if self.is_of_this_process() { Ok(self.arena()) } else { Err(ClaimError::OtherProcess) }
     }
 }
 

@@ -31,6 +31,7 @@ impl Place {
 
     /// Where the directory stood at a moment of the call.
     pub(crate) fn parent_link(&self, decisions: &Decisions, viewer: impl Viewer) -> ParentLink<InodeRef> {
+        let mut round = 0;
         loop {
             let moves = self.moves.load(Ordering::Acquire);
             // The tag before the parent: if there is none, the parent was right when it was looked at or came later.
@@ -52,6 +53,8 @@ impl Place {
                     Observed::Over => {}
                 }
             }
+            viewer.wait(round);
+            round = round.saturating_add(1);
         }
     }
 

@@ -32,6 +32,10 @@
 //! commit:    compare and exchange open → committed
 //! ```
 //!
+//! **One at a time.** A core has one word, so it has one operation that is not decided: to begin another panics
+//! ([`Decisions::is_deciding`] tells before). An operation that is dropped undecided is aborted; whatever is done with one that is
+//! over does not reach the word any more.
+//!
 //! The fence after the commit makes the call's effect visible before the caller's next call reads anything: without it
 //! two cores that each create a name and then look for the other's could both find nothing.
 //!
@@ -45,8 +49,11 @@
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
+use core::cell::Cell;
+
 use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicU64, Ordering, fence};
+use sync::{Wait, WaitReason};
 
 const FIRM: u64 = 0;
 const REVOCABLE: u64 = 1;
@@ -55,6 +62,8 @@ const ABORTED: u64 = 3;
 const OPEN: u64 = 4;
 const INSISTING: u64 = 5;
 const STATE_MASK: u64 = 7;
+/// Set in the two states in which an operation is decided, and in no other.
+const DECIDED: u64 = COMMITTED & ABORTED;
 const STATE_BITS: u32 = 3;
 const CORE_BITS: u32 = 8;
 
@@ -119,9 +128,15 @@ pub enum Stance {
 pub trait Viewer: Copy {
     /// The core whose open operation looks; none for all others.
     fn owner(self) -> Option<CoreIndex>;
+
+    /// Spends a little time before another look at a mark whose operation must go on first; `round` counts from 0.
+    #[cold]
+    fn wait(self, round: u32) {
+        sync::Spin.wait(WaitReason::Operation, round);
+    }
 }
 
-/// Whoever has no open operation.
+/// Whoever has no open operation, and no better way to wait than to spin.
 #[derive(Clone, Copy, Debug)]
 pub struct Anyone;
 
@@ -129,6 +144,30 @@ impl Viewer for Anyone {
     #[inline(always)]
     fn owner(self) -> Option<CoreIndex> {
         None
+    }
+}
+
+/// A viewer that waits as its host likes to.
+#[derive(Debug)]
+pub struct Waiting<'h, V, W>(pub V, pub &'h W);
+
+impl<V: Copy, W> Clone for Waiting<'_, V, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V: Copy, W> Copy for Waiting<'_, V, W> {}
+
+impl<V: Viewer, W: Wait> Viewer for Waiting<'_, V, W> {
+    #[inline(always)]
+    fn owner(self) -> Option<CoreIndex> {
+        self.0.owner()
+    }
+
+    #[cold]
+    fn wait(self, round: u32) {
+        self.1.wait(WaitReason::Operation, round);
     }
 }
 
@@ -157,11 +196,12 @@ struct Word {
 
 const WORD: ObjectKind = table_kind!(Word as "operation of a core" { "state" = state, "precedence" = precedence });
 
-/// An operation of the caller's core that is not decided yet.
+/// An operation of the caller's core, the only one that is not decided yet. Dropped so, it never happens.
 pub struct Operation<'d> {
     word: &'d Word,
     tag: Tag,
-    kind: u64,
+    /// The state of the word while it is undecided; [`COMMITTED`] from then on, if it has happened.
+    kind: Cell<u64>,
 }
 
 impl Decisions {
@@ -183,13 +223,25 @@ impl Decisions {
         arena.place(Decisions { words })
     }
 
+    /// Whether the core has an operation that is not decided: it cannot begin another.
+    #[inline]
+    pub fn is_deciding(&self, core: &Core<'_>) -> bool {
+        self.words.get(core).state.load(Ordering::Relaxed) & DECIDED == 0
+    }
+
     /// Starts an operation whose preconditions are guarded by locks that the caller holds.
+    ///
+    /// # Panics
+    /// If the core has another one that is not decided.
     #[inline]
     pub fn begin_firm<'d>(&'d self, core: &'d Core<'_>) -> Operation<'d> {
         self.begin(core, FIRM)
     }
 
     /// Starts an operation that checks some precondition after it has prepared, and that observers may revoke.
+    ///
+    /// # Panics
+    /// As [`Decisions::begin_firm`].
     #[inline]
     pub fn begin_revocable<'d>(&'d self, core: &'d Core<'_>) -> Operation<'d> {
         self.begin(core, REVOCABLE)
@@ -198,11 +250,16 @@ impl Decisions {
     #[inline]
     fn begin<'d>(&'d self, core: &'d Core<'_>, kind: u64) -> Operation<'d> {
         let word = self.words.get(core);
-        let sequence = (word.state.load(Ordering::Relaxed) >> STATE_BITS) + 1;
+        let before = word.state.load(Ordering::Relaxed);
+        if before & DECIDED == 0 && !sync::mutant::planted("commit: a core begins two operations") {
+            begun_twice(core.index());
+        }
+        // The next number; its state's bits are zero.
+        let next = (before | STATE_MASK) + 1;
         // Release: who finds the operation over also finds the marks of the one before replaced.
-        word.state.store(sequence << STATE_BITS | kind, Ordering::Release);
-        let tag = Tag(sequence << CORE_BITS | core.index().get() as u64);
-        Operation { word, tag, kind }
+        word.state.store(next + kind, Ordering::Release);
+        let tag = Tag(next << (CORE_BITS - STATE_BITS) | core.index().get() as u64);
+        Operation { word, tag, kind: Cell::new(kind) }
     }
 
     /// Learns whether an operation has happened. Revokes it if it is revocable, or open, and undecided.
@@ -221,6 +278,7 @@ impl Decisions {
             return Observed::NotCommitted;
         }
         let word = self.words.of(core);
+        let mut round = 0;
         loop {
             // Acquire pairs with the releases in `begin`, `open` and `commit`.
             let seen = word.state.load(Ordering::Acquire);
@@ -232,7 +290,8 @@ impl Decisions {
                 FIRM | ABORTED => return Observed::NotCommitted,
                 state => {
                     if !self.may_revoke(state, core, viewer) {
-                        sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0);
+                        viewer.wait(round);
+                        round = round.saturating_add(1);
                         continue;
                     }
                     if sync::mutant::planted("commit: observers do not revoke") {
@@ -270,11 +329,11 @@ impl Decisions {
     /// Whether what another core, or the caller's own while its operation is open, has marked is as it was before. Revokes what is
     /// open; waits for what insists, or has precedence over the caller's own open operation.
     #[cold]
-    pub fn is_as_before(&self, core: CoreIndex, own: &Core<'_>) -> bool {
+    pub fn is_as_before(&self, core: CoreIndex, own: &Core<'_>, wait: &impl Wait) -> bool {
         let state = self.words.get(own).state.load(Ordering::Relaxed) & STATE_MASK;
         let observed = match state {
-            OPEN | INSISTING => self.observe_last(core, Owner(own.index())),
-            _ => self.observe_last(core, Anyone),
+            OPEN | INSISTING => self.observe_last(core, Waiting(Owner(own.index()), wait)),
+            _ => self.observe_last(core, Waiting(Anyone, wait)),
         };
         observed == Observed::NotCommitted
     }
@@ -292,6 +351,12 @@ impl Decisions {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn begun_twice(core: CoreIndex) -> ! {
+    panic!("core {} begins an operation before its last one is decided", core.get())
+}
+
 impl Operation<'_> {
     /// The tag to mark objects with.
     #[inline]
@@ -302,10 +367,11 @@ impl Operation<'_> {
     /// From now on whoever sees a mark of the operation revokes it, or waits. What must be so is asked for after this, by
     /// [`Owner`]; then it is committed, or aborted, or opened again. Also opens an operation that was revoked.
     pub fn open(&mut self, precedence: Precedence, stance: Stance) {
-        self.kind = if stance == Stance::Insists { INSISTING } else { OPEN };
+        let kind = if stance == Stance::Insists { INSISTING } else { OPEN };
+        self.kind.set(kind);
         self.word.precedence.store(precedence.0, Ordering::Relaxed);
         // Release: who finds it open sees its precedence, and all marks.
-        self.word.state.store(self.tag.sequence() << STATE_BITS | self.kind, Ordering::Release);
+        self.word.state.store(self.tag.sequence() << STATE_BITS | kind, Ordering::Release);
         if !sync::mutant::planted("commit: no fence after opening") {
             // Who changes something after we have asked for it, and then looks at a mark, finds the operation open. Pairs with
             // the fences of all changes.
@@ -320,16 +386,17 @@ impl Operation<'_> {
     #[inline]
     pub fn commit(&self) -> Result<(), Revoked> {
         let committed = self.tag.sequence() << STATE_BITS | COMMITTED;
-        if self.kind == FIRM {
+        if self.kind.get() == FIRM {
             // Release pairs with the acquire in `observe`: who sees the decision sees all marks.
             self.word.state.store(committed, Ordering::Release);
         } else {
-            let undecided = self.tag.sequence() << STATE_BITS | self.kind;
+            let undecided = self.tag.sequence() << STATE_BITS | self.kind.get();
             self.word
                 .state
                 .compare_exchange(undecided, committed, Ordering::AcqRel, Ordering::Relaxed)
                 .map_err(|_| Revoked)?;
         }
+        self.kind.set(COMMITTED);
         if !sync::mutant::planted("commit: no fence after the decision") {
             // See the crate's head. Pairs with the fences of other commits and with `fence_before_check`.
             fence(Ordering::SeqCst);
@@ -345,9 +412,24 @@ impl Operation<'_> {
         }
     }
 
-    /// Makes sure that the operation never happens.
+    /// Makes sure that the operation never happens, unless it has.
     #[inline]
     pub fn abort(&self) {
-        self.word.state.store(self.tag.sequence() << STATE_BITS | ABORTED, Ordering::Release);
+        let sequence = self.tag.sequence() << STATE_BITS;
+        let kind = self.kind.get();
+        if kind != COMMITTED {
+            // Else others have revoked it, and the core may have begun the next one.
+            let (undecided, aborted) = (sequence | kind, sequence | ABORTED);
+            self.word.state.compare_exchange(undecided, aborted, Ordering::Release, Ordering::Relaxed).ok();
+            // As one that others have revoked: it does not commit.
+            self.kind.set(REVOCABLE);
+        }
+    }
+}
+
+impl Drop for Operation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.abort();
     }
 }

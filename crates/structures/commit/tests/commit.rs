@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use commit::{Anyone, Decisions, Observed, Owner, Precedence, Revoked, Stance, Tag};
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
+use sync::Spin;
 
 fn with_cores(test: impl FnOnce(&Arena, &Decisions, &Core, &Core)) {
     let mut region = HeapRegion::new(1 << 20).unwrap();
@@ -144,9 +145,9 @@ fn who_goes_first_revokes_and_the_other_waits() {
 fn what_a_core_has_marked_is_as_before_until_it_commits() {
     with_cores(|_, decisions, low, high| {
         let marked = decisions.begin_firm(high);
-        assert!(decisions.is_as_before(high.index(), low));
+        assert!(decisions.is_as_before(high.index(), low, &Spin));
         marked.commit().unwrap();
-        assert!(!decisions.is_as_before(high.index(), low));
+        assert!(!decisions.is_as_before(high.index(), low, &Spin));
         // Who has nothing open revokes what another core has.
         let open = |core| {
             let mut operation = decisions.begin_revocable(core);
@@ -154,11 +155,11 @@ fn what_a_core_has_marked_is_as_before_until_it_commits() {
             operation
         };
         let others = open(high);
-        assert!(decisions.is_as_before(high.index(), low));
+        assert!(decisions.is_as_before(high.index(), low, &Spin));
         assert_eq!(others.commit(), Err(Revoked));
         // Its own it does not; and what its own has precedence over it revokes.
         let (own, others) = (open(low), open(high));
-        assert!(decisions.is_as_before(low.index(), low) && decisions.is_as_before(high.index(), low));
+        assert!(decisions.is_as_before(low.index(), low, &Spin) && decisions.is_as_before(high.index(), low, &Spin));
         assert_eq!((own.commit(), others.commit()), (Ok(()), Err(Revoked)));
     });
 }

@@ -141,7 +141,7 @@ fn what_an_offline_core_left_is_freed_by_others() {
         let mut freed = 0;
         for _ in 0..4 {
             freed += epochs.maintain(&core, free).freed;
-            arena.for_each_idle_core(|idle| freed += epochs.maintain(idle, free).freed);
+            arena.for_each_idle_core(owner(), |idle| freed += epochs.maintain(idle, free).freed);
         }
         assert_eq!(freed, 100);
         assert_eq!(arena.live_bytes(), 0);
@@ -217,7 +217,7 @@ fn readers_never_see_freed_memory_under_threads() {
         free(&core, KIND, NonNull::new(shared.load(Ordering::Relaxed)).unwrap().cast());
         for _ in 0..4 {
             epochs.maintain(&core, free);
-            arena.for_each_idle_core(|idle| {
+            arena.for_each_idle_core(owner(), |idle| {
                 epochs.maintain(idle, free);
             });
         }

@@ -123,7 +123,7 @@ impl Round<'_> {
             Operation::Maintain => self.maintain(core),
             Operation::MaintainAll => {
                 self.maintain(core);
-                self.arena.for_each_idle_core(|idle| self.maintain(idle));
+                self.arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| self.maintain(idle));
             }
             Operation::Leave => {}
         }
@@ -173,7 +173,7 @@ fn check(_: u64, plan: &Plan) {
     let core = arena.claim(CORES - 1, owner).unwrap();
     for _ in 0..4 {
         round.maintain(&core);
-        arena.for_each_idle_core(|idle| round.maintain(idle));
+        arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));
     }
     let (made, freed) = (round.made.load(Plain::SeqCst), round.freed.load(Plain::SeqCst));
     assert_eq!(made - freed, PLACES as i64 + left, "of {made} objects {freed} were freed");

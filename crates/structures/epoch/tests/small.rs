@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use epoch::{Epochs, Retired, RetiredKind};
-use percpu::testing::World;
+use percpu::testing::{World, owner};
 use percpu::{Core, SizeClass};
 
 const KIND: RetiredKind = RetiredKind(3);
@@ -62,7 +62,7 @@ fn who_looks_while_another_retires_sees_whole_objects() {
     unsafe { epochs.pin(&core).retire(NonNull::new(shared.into_inner()).unwrap().cast(), KIND) };
     for _ in 0..4 {
         epochs.maintain(&core, free);
-        world.for_each_idle_core(|idle| {
+        world.for_each_idle_core(owner(1), |idle| {
             epochs.maintain(idle, free);
         });
     }

@@ -81,7 +81,13 @@ impl Present<'_> {
     /// Whether the name has existed ever since.
     #[inline]
     pub fn still_present(&self) -> bool {
-        self.entry.exists(self.decisions)
+        self.still_present_for(Anyone)
+    }
+
+    /// [`Present::still_present`] for a viewer.
+    #[inline]
+    pub fn still_present_for(&self, viewer: impl Viewer) -> bool {
+        self.entry.exists_for(self.decisions, viewer)
     }
 }
 
@@ -271,14 +277,26 @@ impl<'g> Found<'g> {
     /// Whether the name has existed ever since.
     #[inline]
     pub fn still_present(&self) -> bool {
+        self.still_present_for(Anyone)
+    }
+
+    /// [`Found::still_present`] for a viewer.
+    #[inline]
+    pub fn still_present_for(&self, viewer: impl Viewer) -> bool {
         // An entry that has ceased to exist never comes back.
-        self.entry.exists(self.decisions)
+        self.entry.exists_for(self.decisions, viewer)
     }
 
     /// Whether the name has existed with this value ever since.
     #[inline]
     pub fn still_same(&self) -> bool {
-        self.entry.value(self.decisions) == (self.value, self.version) && self.still_present()
+        self.still_same_for(Anyone)
+    }
+
+    /// [`Found::still_same`] for a viewer.
+    #[inline]
+    pub fn still_same_for(&self, viewer: impl Viewer) -> bool {
+        self.entry.value_for(self.decisions, viewer) == (self.value, self.version) && self.still_present_for(viewer)
     }
 
     /// A number that two look-ups of a name give alike if it has led to the same value from the first to the second, and else

@@ -219,6 +219,7 @@ impl Entry {
     /// [`Entry::exists`] for a viewer.
     #[inline]
     pub(crate) fn exists_for(&self, decisions: &Decisions, viewer: impl Viewer) -> bool {
+        let mut round = 0;
         loop {
             // Acquire pairs with the releases of whoever changes the state.
             let state = self.first.state.load(Ordering::Acquire);
@@ -231,8 +232,9 @@ impl Entry {
                 Observed::Committed => return state & KIND_MASK == INSERTING,
                 Observed::NotCommitted => return state & KIND_MASK == REMOVING,
                 // Its core replaces the mark, or has done so.
-                Observed::Over => sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0),
+                Observed::Over => viewer.wait(round),
             }
+            round = round.saturating_add(1);
         }
     }
 
@@ -246,6 +248,7 @@ impl Entry {
     #[inline]
     pub(crate) fn value_for(&self, decisions: &Decisions, viewer: impl Viewer) -> (u64, u64) {
         let second = &self.second;
+        let mut round = 0;
         loop {
             let version = second.version.load(Ordering::Acquire);
             // Acquire pairs with the releases in `prepare_replace` and `finish_replace`.
@@ -255,7 +258,8 @@ impl Entry {
                 None | Some(Observed::NotCommitted) => old,
                 Some(Observed::Committed) => new,
                 Some(Observed::Over) => {
-                    sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0);
+                    viewer.wait(round);
+                    round = round.saturating_add(1);
                     continue;
                 }
             };
@@ -264,7 +268,8 @@ impl Entry {
                 let tag_again = second.tag.load(Ordering::Relaxed);
                 let version_again = second.version.load(Ordering::Relaxed);
                 if tag_again != tag_bits || version_again != version {
-                    sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0);
+                    viewer.wait(round);
+                    round = round.saturating_add(1);
                     continue;
                 }
             }

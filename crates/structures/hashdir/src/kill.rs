@@ -1,6 +1,6 @@
 //! Removing a directory: nothing can be inserted any more, once it has been seen to be empty.
 
-use commit::Tag;
+use commit::{Anyone, Tag, Waiting};
 use epoch::Guard;
 use percpu::{Core, CoreLockGuard};
 use sync::Wait;
@@ -99,7 +99,8 @@ impl Killing<'_> {
     }
 
     /// Whether all names that exist are about to be removed by this operation.
-    pub fn is_left_by(&self, _guard: &Guard<'_>, tag: Tag) -> bool {
+    pub fn is_left_by(&self, _guard: &Guard<'_>, tag: Tag, wait: &impl Wait) -> bool {
+        let (decisions, viewer) = (self.dir.decisions(), Waiting(Anyone, wait));
         let mut table = self.dir.table.load(Ordering::Acquire);
         // SAFETY: tables and entries live as long as the guard; growth is kept away.
         unsafe {
@@ -107,7 +108,7 @@ impl Killing<'_> {
                 for bucket in current.made_buckets() {
                     let (mut walk, moved) = bucket.head();
                     while let Some(entry) = walk.as_ref().filter(|_| !moved) {
-                        if !entry.is_removed_by(tag) && entry.exists(self.dir.decisions()) {
+                        if !entry.is_removed_by(tag) && entry.exists_for(decisions, viewer) {
                             return false;
                         }
                         walk = entry.next(current.parity).load(Ordering::Acquire);

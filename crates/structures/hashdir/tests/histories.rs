@@ -406,7 +406,7 @@ fn check(number: u64, plan: &Plan) {
             core.fail_allocations_after(None);
             if matches!(operation, Operation::Maintain) {
                 round.maintain(core);
-                round.arena.for_each_idle_core(|idle| round.maintain(idle));
+                round.arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));
             }
             steps
         }
@@ -423,7 +423,7 @@ fn check(number: u64, plan: &Plan) {
     round.dirs.iter().for_each(|dir| unsafe { dir.destroy(&core, |_| ()) });
     for _ in 0..4 {
         round.maintain(&core);
-        round.arena.for_each_idle_core(|idle| round.maintain(idle));
+        round.arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));
     }
     assert_eq!(round.arena.live_bytes(), 0, "entries or tables were lost");
 }

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use commit::Decisions;
 use epoch::{Epochs, Guard};
 use hashdir::{FIRST_COOKIE, HashDir, InsertError, Key, Killing, LockedName, NotEmpty, free_retired, lock_all};
-use percpu::testing::World;
+use percpu::testing::{World, owner};
 use percpu::{ArenaConfig, Core};
 use sync::{Spin, Wait, WaitReason};
 
@@ -44,7 +44,7 @@ impl<'w> Home<'w> {
                 // SAFETY: called by the maintenance of the one `Epochs`.
                 assert!(unsafe { free_retired(core, kind, object) });
             });
-            self.world.for_each_idle_core(|_| ());
+            self.world.for_each_idle_core(owner(1), |_| ());
         }
     }
 }
@@ -204,13 +204,16 @@ fn a_directory_is_left_by_an_operation_that_removes_all_its_names() {
         room.iter_mut().enumerate().for_each(|(index, place)| place.beside = index);
         let mut locked = lock_all(&guard, &mut room, |index| (dir, &keys[*index]), &Spin);
         for place in locked.iter_mut() {
-            assert!(!killing.is_left_by(&guard, operation.tag()), "a name is left, {moved_buckets} buckets moved");
+            assert!(
+                !killing.is_left_by(&guard, operation.tag(), &Spin),
+                "a name is left, {moved_buckets} buckets moved"
+            );
             place.prepare_remove(operation.tag());
         }
-        assert!(killing.is_left_by(&guard, operation.tag()));
+        assert!(killing.is_left_by(&guard, operation.tag(), &Spin));
         let tag = operation.tag();
         operation.commit().unwrap();
-        assert!(killing.is_left_by(&guard, tag));
+        assert!(killing.is_left_by(&guard, tag, &Spin));
         locked.finish(true);
         locked.unlock();
         killing.finish();

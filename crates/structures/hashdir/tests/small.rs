@@ -6,7 +6,7 @@ use commit::Decisions;
 use epoch::Epochs;
 use hashdir::{FIRST_COOKIE, Growth, HashDir, Key, free_retired, lock_two};
 use percpu::Core;
-use percpu::testing::World;
+use percpu::testing::{World, owner};
 use sync::Spin;
 
 fn key(name: &str) -> Key<'_> {
@@ -99,7 +99,7 @@ fn names_come_move_change_and_go_while_another_looks() {
     unsafe { dir.destroy(&core, |_| {}) };
     for _ in 0..4 {
         maintain(epochs, &core);
-        world.for_each_idle_core(|idle| maintain(epochs, idle));
+        world.for_each_idle_core(owner(1), |idle| maintain(epochs, idle));
     }
     assert_eq!(world.live_bytes(), 0);
 }

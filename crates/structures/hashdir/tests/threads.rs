@@ -141,7 +141,7 @@ fn tokens_are_never_lost_or_doubled() {
     unsafe { dir.destroy(&core, |_| {}) };
     for _ in 0..4 {
         maintain(&core, epochs);
-        arena.for_each_idle_core(|idle| maintain(idle, epochs));
+        arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| maintain(idle, epochs));
     }
     assert_eq!(arena.live_bytes(), 0);
 }

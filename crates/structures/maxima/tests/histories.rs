@@ -92,7 +92,7 @@ impl Round<'_> {
             }
             Operation::FlushAll => {
                 self.maxima.flush(core, &Spin);
-                self.arena.for_each_idle_core(|idle| self.maxima.flush(idle, &Spin));
+                self.arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| self.maxima.flush(idle, &Spin));
                 vec![]
             }
             Operation::Leave => vec![],

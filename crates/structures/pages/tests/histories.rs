@@ -91,7 +91,7 @@ impl Round<'_> {
             Operation::Maintain => self.maintain(core),
             Operation::MaintainAll => {
                 self.maintain(core);
-                self.arena.for_each_idle_core(|idle| self.maintain(idle));
+                self.arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| self.maintain(idle));
             }
             Operation::Leave => {}
         }
@@ -151,7 +151,7 @@ fn check(_: u64, (plan, page_count): &Plan) {
     let core = arena.claim(CORES - 1, owner).unwrap();
     for _ in 0..4 {
         round.maintain(&core);
-        arena.for_each_idle_core(|idle| round.maintain(idle));
+        arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));
     }
     assert_eq!(pool.free_pages() as usize, page_count - used, "pages that are free by the count");
     let left = std::iter::from_fn(|| round.allocate(&core)).count();

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use epoch::Epochs;
 use pages::{PAGE_BYTES, PagePool, shared_bytes};
 use percpu::HeapRegion;
-use percpu::testing::World;
+use percpu::testing::{World, owner};
 
 #[test]
 fn two_cores_share_few_pages() {
@@ -61,7 +61,7 @@ fn two_cores_share_few_pages() {
             assert!(unsafe { pool.free_retired(core, kind, object) });
         };
         epochs.maintain(&core, &mut free);
-        world.for_each_idle_core(|idle| {
+        world.for_each_idle_core(owner(1), |idle| {
             epochs.maintain(idle, &mut free);
         });
     }

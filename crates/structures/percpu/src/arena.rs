@@ -29,6 +29,7 @@ const LAYOUT: Fingerprint = Fingerprint::BUILD
     .and(offset_of!(Arena, core_limit) as u64)
     .and(offset_of!(Arena, free_map) as u64)
     .and(offset_of!(Arena, shortage) as u64)
+    .and(offset_of!(Arena, service) as u64)
     .and_type::<CoreRecord>()
     .and_layout(CoreSlabs::LAYOUT);
 
@@ -150,6 +151,8 @@ pub struct Arena {
     next_offset: OwnLine<AtomicUsize>,
     core_limit: OwnLine<AtomicU32>,
     shortage: OwnLine<Shortage>,
+    /// Who serves idle cores, as a core's state says it.
+    service: OwnLine<AtomicU64>,
 }
 
 #[repr(align(64))]
@@ -158,7 +161,7 @@ struct OwnLine<T>(T);
 /// What the arena keeps for one core.
 #[repr(C, align(64))]
 pub(crate) struct CoreRecord {
-    /// Atomic: free, in maintenance by somebody, or claimed by an owner.
+    /// Atomic: free, claimed by an owner, or served by one while nobody claims it.
     pub(crate) state: AtomicU64,
     /// Mostly owned by whoever is the core; see there.
     pub(crate) slabs: CoreSlabs,
@@ -170,6 +173,7 @@ const HEAD: ObjectKind = table_kind!(Arena as "arena" {
     "memory never used" = next_offset,
     "limit of the cores" = core_limit,
     "memory that is missing" = shortage,
+    "service of idle cores" = service,
 });
 const RECORD: ObjectKind = table_kind!(CoreRecord as "record of a core" {
     "state" = state,
@@ -262,6 +266,7 @@ impl Arena {
                 next_offset: OwnLine(AtomicUsize::new(first_free)),
                 core_limit: OwnLine(AtomicU32::new(0)),
                 shortage: OwnLine(Shortage::new()),
+                service: OwnLine(AtomicU64::new(0)),
             });
             Ok(&*header)
         }
@@ -445,6 +450,10 @@ impl Arena {
 
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.chunk_bytes
+    }
+
+    pub(crate) fn service_word(&self) -> &AtomicU64 {
+        &self.service.0
     }
 
     pub(crate) fn limit_word(&self) -> &AtomicU32 {

@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::fmt;
 
 use sync::atomic::{Ordering, fence};
+use sync::{Wait, WaitReason};
 
 use crate::arena::{Arena, CoreRecord};
 use crate::core_index::CoreIndex;
@@ -27,10 +28,20 @@ impl OwnerId {
     }
 }
 
-/// States of a core record beside "claimed by owner n", which is n + CLAIMED_BASE - 1.
+/// What a core's record says of it, and what an arena's says of the service of idle cores: nobody acts.
 const FREE: u64 = 0;
-const IDLE_MAINTENANCE: u64 = 1;
-const CLAIMED_BASE: u64 = 2;
+/// Set beside the owner of whoever serves a core that nobody claims.
+const SERVED: u64 = 1;
+
+/// The state of a core that an owner claims.
+fn claimed_by(owner: OwnerId) -> u64 {
+    owner.0 << 1
+}
+
+/// The state of a core that an owner serves while nobody claims it.
+fn served_by(owner: OwnerId) -> u64 {
+    claimed_by(owner) | SERVED
+}
 
 /// Why a core could not be claimed.
 #[non_exhaustive]
@@ -43,6 +54,11 @@ pub enum ClaimError {
     },
     /// Somebody else is this core, or every core is taken.
     Busy,
+    /// Nobody claims the core, but somebody serves it for a moment; so of any core, if no other is free.
+    Served {
+        /// Who does.
+        by: OwnerId,
+    },
     /// The arena is private memory of another process, of which this one has a copy since `fork`.
     OtherProcess,
 }
@@ -54,6 +70,9 @@ impl fmt::Display for ClaimError {
                 write!(formatter, "expected a core below {core_count}, the number that the arena was created for")
             }
             ClaimError::Busy => formatter.write_str("the core is claimed already; release it or use another one"),
+            ClaimError::Served { by } => {
+                write!(formatter, "owner {} serves the idle core for a moment; claim it again, or wait for it", by.0)
+            }
             ClaimError::OtherProcess => formatter.write_str(
                 "this process came by fork from the one that made the file system; make one of its own here",
             ),
@@ -97,7 +116,12 @@ impl<'a> Core<'a> {
     pub fn owner(&self) -> Option<OwnerId> {
         // No other thread changes it as long as this value is there.
         let state = self.record.state.load(Ordering::Relaxed);
-        (state + 1).checked_sub(CLAIMED_BASE).and_then(OwnerId::new)
+        OwnerId::new(state >> 1).filter(|_| state & SERVED == 0)
+    }
+
+    /// Who acts as the core, whether it is claimed or served.
+    pub fn actor(&self) -> OwnerId {
+        OwnerId(self.record.state.load(Ordering::Relaxed) >> 1)
     }
 
     fn new(arena: &'a Arena, index: CoreIndex) -> Core<'a> {
@@ -151,37 +175,80 @@ impl fmt::Debug for Core<'_> {
 }
 
 impl Arena {
-    /// Becomes the core with number `number`.
+    /// Becomes the core with number `number`. Does not wait.
     ///
     /// # Errors
-    /// [`ClaimError`]: there is no such core, or somebody is it.
+    /// [`ClaimError`]: there is no such core, or somebody is it, or serves it for a moment.
     pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         if number >= self.core_count() {
             return Err(ClaimError::OutOfRange { core_count: self.core_count() });
         }
-        self.claim_as(CoreIndex(number as u16), CLAIMED_BASE - 1 + owner.0)
+        self.claim_as(CoreIndex(number as u16), claimed_by(owner))
     }
 
-    /// Becomes the first core that nobody claims; [`ClaimError::Busy`] if there are more threads than cores.
+    /// As [`Arena::claim`]; waits as the caller likes to while somebody serves the core. If that has died, its heir ends the wait.
     ///
     /// # Errors
-    /// [`ClaimError::Busy`].
+    /// [`ClaimError`]: there is no such core, or somebody is it.
+    pub fn claim_waiting(&self, number: usize, owner: OwnerId, wait: &impl Wait) -> Result<Core<'_>, ClaimError> {
+        let mut round = 0;
+        loop {
+            match self.claim(number, owner) {
+                Err(ClaimError::Served { .. }) => wait.wait(WaitReason::Operation, round),
+                outcome => return outcome,
+            }
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// Becomes the first core that nobody claims. Does not wait.
+    ///
+    /// # Errors
+    /// [`ClaimError::Busy`] if there are more threads than cores; [`ClaimError::Served`] if all that nobody claims are served.
     pub fn claim_any(&self, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
-        (0..self.core_count()).find_map(|number| self.claim(number, owner).ok()).ok_or(ClaimError::Busy)
+        self.claim_first(0..self.core_count(), owner)
+    }
+
+    /// Becomes the core of a processor's number for a call; another one that was claimed before if that is taken. So the number of
+    /// cores that were ever claimed, at each of which exact answers look, stays near that of processors, however many threads
+    /// there are. Does not wait: who has none for long may take one that was never claimed ([`Arena::claim_any`]).
+    ///
+    /// # Errors
+    /// [`ClaimError::Busy`] if all of these are claimed; [`ClaimError::Served`] if those that are not are served.
+    #[inline]
+    pub fn lease(&self, processor: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
+        if sync::mutant::planted("percpu: a lease is of any core") {
+            return self.claim_any(owner);
+        }
+        let number = processor % self.core_count();
+        self.claim(number, owner).or_else(|_| self.claim_first(0..self.core_limit_seen(), owner))
+    }
+
+    /// Becomes the first of these cores that nobody claims or serves; says whether one of them is served.
+    pub(crate) fn claim_first(
+        &self,
+        mut numbers: impl Iterator<Item = usize>,
+        owner: OwnerId,
+    ) -> Result<Core<'_>, ClaimError> {
+        let mut refusal = ClaimError::Busy;
+        let claimed = numbers.find_map(|number| match self.claim(number, owner) {
+            Err(served @ ClaimError::Served { .. }) => {
+                refusal = served;
+                None
+            }
+            outcome => outcome.ok(),
+        });
+        claimed.ok_or(refusal)
     }
 
     fn claim_as(&self, index: CoreIndex, state: u64) -> Result<Core<'_>, ClaimError> {
         let record = self.record(index);
-        loop {
-            // Acquire pairs with the release in `Drop for Core`.
-            match record.state.compare_exchange(FREE, state, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => break,
-                // Somebody serves the idle core for a moment and holds no lock meanwhile: it will be free soon.
-                Err(IDLE_MAINTENANCE) if state != IDLE_MAINTENANCE => {
-                    sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0);
-                }
-                Err(_) => return Err(ClaimError::Busy),
-            }
+        // Acquire pairs with the release in `Drop for Core`.
+        if let Err(seen) = record.state.compare_exchange(FREE, state, Ordering::Acquire, Ordering::Relaxed) {
+            return Err(match OwnerId::new(seen >> 1) {
+                Some(by) if seen & SERVED != 0 => ClaimError::Served { by },
+                _ => ClaimError::Busy,
+            });
         }
         // A scan of all cores up to the limit must not miss a core that has begun to work: limit, fence, work here;
         // change, fence, limit there (`Arena::core_limit`).
@@ -193,16 +260,20 @@ impl Arena {
     }
 
     /// Acts once as each core that was on-line before and is claimed by nobody, so that what it left behind (garbage,
-    /// cached counts) is worked off.
-    pub fn for_each_idle_core(&self, mut act: impl FnMut(&Core<'_>)) {
+    /// cached counts) is worked off. One owner at a time does so, by its name: whoever takes over what it had, had it died,
+    /// takes over the core that it served, too. Returns whether it was this one.
+    pub fn for_each_idle_core(&self, server: OwnerId, mut act: impl FnMut(&Core<'_>)) -> bool {
+        let Some(_service) = Service::begin(self, server) else {
+            return false;
+        };
         for number in 0..self.core_limit() {
             let index = CoreIndex(number as u16);
-            if self.record(index).state.load(Ordering::Relaxed) == FREE
-                && let Ok(core) = self.claim_as(index, IDLE_MAINTENANCE)
-            {
+            let is_free = self.record(index).state.load(Ordering::Relaxed) == FREE;
+            if is_free && let Ok(core) = self.claim_as(index, served_by(server)) {
                 act(&core);
             }
         }
+        true
     }
 
     /// Cores that were ever claimed have an index below this number. Includes a sequentially consistent fence.
@@ -224,11 +295,17 @@ impl Arena {
 
     /// Whether somebody claims the core with this index at the moment.
     pub fn is_claimed(&self, index: CoreIndex) -> bool {
-        self.record(index).state.load(Ordering::Relaxed) >= CLAIMED_BASE
+        let state = self.record(index).state.load(Ordering::Relaxed);
+        state != FREE && state & SERVED == 0
+    }
+
+    /// Who acts as the core with this index at the moment: claims it, or serves it.
+    pub fn actor_of(&self, index: CoreIndex) -> Option<OwnerId> {
+        OwnerId::new(self.record(index).state.load(Ordering::Relaxed) >> 1)
     }
 
     /// Takes over a core from an owner that died, with everything it held: its locks name the core and are now ours to
-    /// repair.
+    /// repair. The core may be one that it claimed, or one that it served while nobody did.
     ///
     /// # Errors
     /// [`ClaimError`]: there is no such core, or it is not the dead owner's.
@@ -240,15 +317,38 @@ impl Arena {
             return Err(ClaimError::OutOfRange { core_count: self.core_count() });
         }
         let index = CoreIndex(number as u16);
-        let (from, to) = (CLAIMED_BASE - 1 + dead.0, CLAIMED_BASE - 1 + owner.0);
+        // Others may serve idle cores again; they leave alone what is in the dead owner's name.
+        let served = self.service_word();
+        served.compare_exchange(claimed_by(dead), FREE, Ordering::SeqCst, Ordering::Relaxed).ok();
+        let state = &self.record(index).state;
+        let take = |from| state.compare_exchange(from, claimed_by(owner), Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let may_serve = !sync::mutant::planted("percpu: who is served has no heir");
         // SeqCst: orders everything that the dead owner's stores made visible before us; rare, so the strongest.
-        match self.record(index).state.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed) {
-            Ok(_) => {
-                let core = Core::new(self, index);
-                core.record.slabs.repair_taken_over();
-                Ok(core)
-            }
-            Err(_) => Err(ClaimError::Busy),
+        if take(claimed_by(dead)) || may_serve && take(served_by(dead)) {
+            let core = Core::new(self, index);
+            core.record.slabs.repair_taken_over();
+            Ok(core)
+        } else {
+            Err(ClaimError::Busy)
         }
+    }
+}
+
+/// The right to serve idle cores, which one owner has at a time.
+struct Service<'a>(&'a Arena);
+
+impl Service<'_> {
+    fn begin(arena: &Arena, server: OwnerId) -> Option<Service<'_>> {
+        let word = arena.service_word();
+        // Whoever finds another at it writes nothing.
+        let is_free = word.load(Ordering::Relaxed) == FREE;
+        let begins = || word.compare_exchange(FREE, claimed_by(server), Ordering::Acquire, Ordering::Relaxed).is_ok();
+        (is_free && begins()).then(|| Service(arena))
+    }
+}
+
+impl Drop for Service<'_> {
+    fn drop(&mut self) {
+        self.0.service_word().store(FREE, Ordering::Release);
     }
 }

@@ -129,14 +129,14 @@ fn a_core_is_claimed_once_and_again_after_its_release() {
     assert_eq!(arena.claim(1, owner()).err(), Some(ClaimError::Busy));
     assert_eq!(arena.claim(2, owner()).err(), Some(ClaimError::OutOfRange { core_count: 2 }));
     assert_eq!(core.owner(), Some(owner()));
-    arena.for_each_idle_core(|idle| assert_eq!(idle.owner(), None));
+    arena.for_each_idle_core(owner(), |idle| assert_eq!(idle.owner(), None));
     assert!(arena.is_claimed(core.index()));
     let mut idle = Vec::new();
-    arena.for_each_idle_core(|core| idle.push(core.index().get()));
+    arena.for_each_idle_core(owner(), |core| idle.push(core.index().get()));
     assert_eq!(idle, [0], "only cores below the limit that nobody claims");
     drop(core);
     let mut idle = Vec::new();
-    arena.for_each_idle_core(|core| idle.push(core.index().get()));
+    arena.for_each_idle_core(owner(), |core| idle.push(core.index().get()));
     assert_eq!(idle, [0, 1]);
     assert!(arena.claim(1, owner()).is_ok());
 }

@@ -2,7 +2,8 @@
 #![cfg(not(any(loom, shuttle)))]
 
 use std::alloc::Layout;
-use std::time::Duration;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use percpu::testing::{World, owner};
 use percpu::{ClaimError, OutOfMemory, SizeClass};
@@ -10,6 +11,7 @@ use percpu::{ClaimError, OutOfMemory, SizeClass};
 use percpu::{CoreLock, LockRank};
 #[cfg(debug_assertions)]
 use sync::Spin;
+use sync::{Wait, WaitReason};
 
 #[test]
 fn a_claim_that_fails_says_why() {
@@ -22,6 +24,8 @@ fn a_claim_that_fails_says_why() {
     // SAFETY: refused.
     assert_eq!(said(unsafe { world.take_over(2, owner(1), owner(2)) }), expected);
     assert!(ClaimError::OtherProcess.to_string().contains("fork"));
+    let served = ClaimError::Served { by: owner(5) }.to_string();
+    assert_eq!(served, "owner 5 serves the idle core for a moment; claim it again, or wait for it");
     drop(core);
 }
 
@@ -34,31 +38,58 @@ fn a_core_is_claimed_as_long_as_somebody_is_it() {
     assert!(world.is_claimed(index));
     drop(core);
     let mut served = 0;
-    world.for_each_idle_core(|idle| {
+    world.for_each_idle_core(owner(1), |idle| {
         served += 1;
         assert!(idle.index() == index && !world.is_claimed(index), "who serves it does not claim it");
     });
     assert_eq!(served, 1, "the other was never on-line");
 }
 
+/// Counts how often somebody waits, and lets the server go on from the third time on.
+struct Counting<'a>(&'a Barrier, AtomicU32);
+
+impl Wait for Counting<'_> {
+    fn wait(&self, reason: WaitReason, round: u32) {
+        assert_eq!((reason, self.1.fetch_add(1, Ordering::Relaxed)), (WaitReason::Operation, round));
+        if round == 3 {
+            self.0.wait();
+        } else if round > 3 {
+            std::thread::yield_now();
+        }
+    }
+}
+
 #[test]
-fn who_claims_a_core_that_is_served_waits_until_it_is_free() {
+fn a_core_that_is_served_is_refused_at_once_or_awaited_as_the_host_likes() {
+    let world = World::new(2);
+    drop(world.core(1));
+    let (barrier, taken) = (Barrier::new(2), world.core(0));
+    let wait = Counting(&barrier, AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        let mut waiting = None;
+        let serves = world.for_each_idle_core(owner(5), |idle| {
+            let served = Some(ClaimError::Served { by: owner(5) });
+            assert_eq!((world.claim(1, owner(1)).err(), world.claim_any(owner(1)).err()), (served, served));
+            assert_eq!((idle.owner(), idle.actor(), world.actor_of(idle.index())), (None, owner(5), Some(owner(5))));
+            // Nobody serves beside somebody else.
+            assert!(!world.for_each_idle_core(owner(6), |_| unreachable!("one at a time")));
+            waiting = Some(scope.spawn(|| world.claim_waiting(1, owner(1), &wait).map(|core| core.actor())));
+            barrier.wait();
+        });
+        assert!(serves);
+        assert_eq!(waiting.unwrap().join().unwrap(), Ok(owner(1)));
+    });
+    assert_eq!(world.claim_waiting(0, owner(1), &wait).err(), Some(ClaimError::Busy), "who claims it may keep it");
+    drop(taken);
+}
+
+#[test]
+fn a_server_that_panics_gives_the_core_back_and_the_service() {
     let world = World::new(1);
     drop(world.core(0));
-    std::thread::scope(|scope| {
-        let mut claims = Vec::new();
-        world.for_each_idle_core(|_| {
-            let claim = scope.spawn(|| world.claim(0, owner(1)).map(drop));
-            // It need not have begun by then, but mostly has.
-            for _ in 0..20 {
-                if !claim.is_finished() {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            }
-            claims.push(claim);
-        });
-        assert_eq!(claims.into_iter().map(|claim| claim.join().unwrap()).collect::<Vec<_>>(), [Ok(())]);
-    });
+    let serve = || world.for_each_idle_core(owner(1), |_| panic!("in the middle"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)).is_err());
+    assert!(world.for_each_idle_core(owner(2), |idle| assert_eq!(idle.actor(), owner(2))));
 }
 
 #[test]

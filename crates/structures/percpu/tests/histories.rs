@@ -110,10 +110,12 @@ impl Round<'_> {
                 return 1;
             }
             Operation::Maintain => self.arena.maintain(core),
-            Operation::MaintainIdle => self.arena.for_each_idle_core(|idle| {
-                let _alone = self.begin(idle);
-                self.arena.maintain(idle);
-            }),
+            Operation::MaintainIdle => {
+                self.arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| {
+                    let _alone = self.begin(idle);
+                    self.arena.maintain(idle);
+                });
+            }
             Operation::Change => {}
         }
         0

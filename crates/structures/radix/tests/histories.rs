@@ -278,7 +278,7 @@ fn check(number: u64, (plan, _): &Plan) {
                 round.maintain(core);
             }
             if matches!(operation, Operation::MaintainAll) {
-                arena.for_each_idle_core(|idle| round.maintain(idle));
+                arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));
             }
             steps
         }
@@ -296,7 +296,7 @@ fn check(number: u64, (plan, _): &Plan) {
     unsafe { round.array.destroy(&core) };
     for _ in 0..4 {
         round.maintain(&core);
-        arena.for_each_idle_core(|idle| round.maintain(idle));
+        arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));
     }
     assert_eq!(arena.live_bytes(), 0, "nodes were lost");
 }

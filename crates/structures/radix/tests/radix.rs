@@ -272,7 +272,7 @@ fn locked_ranges_exclude_each_other_under_threads() {
         unsafe { array.destroy(&core) };
         for _ in 0..2 {
             maintain(epochs, &core);
-            arena.for_each_idle_core(|idle| maintain(epochs, idle));
+            arena.for_each_idle_core(owner(), |idle| maintain(epochs, idle));
         }
         assert_eq!(arena.live_bytes(), 0);
     });

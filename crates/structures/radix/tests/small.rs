@@ -4,7 +4,7 @@
 
 use epoch::Epochs;
 use percpu::Core;
-use percpu::testing::World;
+use percpu::testing::{World, owner};
 use radix::{INDEX_BITS, RadixArray, free_retired};
 use sync::Spin;
 
@@ -64,7 +64,7 @@ fn slots_and_ranges_change_while_another_reads() {
     unsafe { array.destroy(&core) };
     for _ in 0..4 {
         maintain(epochs, &core);
-        world.for_each_idle_core(|idle| maintain(epochs, idle));
+        world.for_each_idle_core(owner(1), |idle| maintain(epochs, idle));
     }
     assert_eq!(world.live_bytes(), 0);
 }

@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use commit::{Anyone, Decisions, Observed, Tag, Viewer};
+use commit::{Anyone, Decisions, Observed, Tag, Viewer, Waiting};
 use percpu::{Arena, CacheLine, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
@@ -356,7 +356,7 @@ impl RefCache {
     /// As for [`RefCache::change`].
     pub unsafe fn exact(&self, object: &Counted, wait: &impl Wait) -> i64 {
         // Its fence also orders what this core changed before the collects: of two eager releases one sees the other.
-        self.collect_stable(object, self.slots.limit(), Anyone, wait)
+        self.collect_stable(object, self.slots.limit(), Waiting(Anyone, wait), wait)
     }
 
     /// [`RefCache::exact`] for a core that has changed nothing since its last sequentially consistent fence, such as the one
@@ -366,7 +366,7 @@ impl RefCache {
     /// As for [`RefCache::change`].
     #[inline]
     pub unsafe fn exact_after_fence(&self, object: &Counted, wait: &impl Wait) -> i64 {
-        self.collect_stable(object, self.slots.limit_seen(), Anyone, wait)
+        self.collect_stable(object, self.slots.limit_seen(), Waiting(Anyone, wait), wait)
     }
 
     /// [`RefCache::exact`] for a viewer that may have let deltas wait itself.

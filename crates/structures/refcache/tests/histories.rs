@@ -235,7 +235,7 @@ impl<'a> Round<'a> {
             }
             MaintainAll => {
                 self.maintain(core);
-                self.arena.for_each_idle_core(|idle| self.maintain(idle));
+                self.arena.for_each_idle_core(owner(), |idle| self.maintain(idle));
                 vec![]
             }
             Leave => vec![],
@@ -301,7 +301,7 @@ fn check(number: u64, (plan, all_have): &Plan) {
     let core = round.arena.claim(CORES - 1, owner()).unwrap();
     for _ in 0..12 {
         round.maintain(&core);
-        round.arena.for_each_idle_core(|idle| round.maintain(idle));
+        round.arena.for_each_idle_core(owner(), |idle| round.maintain(idle));
     }
     let mut last = vec![];
     for (object, (parts, left)) in round.objects.iter().zip(left).enumerate() {

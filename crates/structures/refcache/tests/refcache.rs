@@ -68,7 +68,7 @@ fn counts_are_exact_over_256_cores_and_after_some_went_offline() {
         assert_eq!(counted.applied(), 1);
         drop(cores);
         assert_eq!(exact(cache, counted), sum);
-        arena.for_each_idle_core(|idle| {
+        arena.for_each_idle_core(owner(), |idle| {
             maintain(cache, idle, |_, _| panic!("nothing is dead"));
         });
         assert_eq!((exact(cache, counted), counted.applied()), (sum, sum));

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 
 use commit::Decisions;
-use percpu::testing::World;
+use percpu::testing::{World, owner};
 use percpu::{Core, SizeClass};
 use refcache::{Counted, CountedKind, RefCache, RefCacheConfig, WeakRef};
 use sync::Spin;
@@ -96,7 +96,7 @@ fn counts_go_up_and_down_and_what_nobody_counts_is_freed() {
         }
         for _ in 0..6 {
             cache.maintain(&core, free);
-            world.for_each_idle_core(|idle| {
+            world.for_each_idle_core(owner(1), |idle| {
                 cache.maintain(idle, free);
             });
         }

@@ -125,9 +125,9 @@ impl Mmu for WindowMmu {
         self.areas().is_some()
     }
 
-    unsafe fn unlock_taken_over(&self, guard: &Guard<'_>) {
+    unsafe fn unlock_taken_over(&self, guard: &Guard<'_>, wait: &impl Wait) {
         // SAFETY: the caller's promise.
-        unsafe { self.tables.unlock_taken_over(guard) };
+        unsafe { self.tables.unlock_taken_over(guard, wait) };
     }
 
     unsafe fn destroy(&self, guard: &Guard<'_>) {

@@ -4,7 +4,7 @@
 use std::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PagePool};
-use percpu::testing::World;
+use percpu::testing::{World, owner};
 use percpu::{ArenaConfig, Core, HeapRegion};
 use sockets::{Sockets, SocketsConfig};
 
@@ -65,7 +65,7 @@ impl Instance {
     pub fn settle(&self, core: &Core<'_>) {
         for _ in 0..6 {
             self.sockets().maintain(core);
-            self.world.for_each_idle_core(|idle| self.sockets().maintain(idle));
+            self.world.for_each_idle_core(owner(1), |idle| self.sockets().maintain(idle));
         }
     }
 }

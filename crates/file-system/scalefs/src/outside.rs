@@ -1,0 +1,51 @@
+//! The host of programs: the system's clock, waiting that lets other threads run, and which processor a thread is on.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sync::{Wait, WaitReason};
+
+use crate::host::Host;
+
+/// A waiter looks so often without letting others run, and then so often without sleeping.
+const SPINS: u32 = 16;
+const YIELDS: u32 = 256;
+/// How long it sleeps then between two looks.
+const SLEEP: Duration = Duration::from_micros(50);
+
+/// The system's clock, and waiting that lets other threads run.
+#[derive(Clone, Copy, Debug)]
+pub struct Outside;
+
+impl Wait for Outside {
+    fn wait(&self, _: WaitReason, round: u32) {
+        match round {
+            0..SPINS => core::hint::spin_loop(),
+            SPINS..YIELDS => std::thread::yield_now(),
+            // Whoever is waited for is off its processor, with many others before it.
+            _ => std::thread::sleep(SLEEP),
+        }
+    }
+}
+
+impl Host for Outside {
+    fn now_ns(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The number of the processor on which the thread runs at the moment.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[allow(unsafe_code)]
+pub(crate) fn processor() -> usize {
+    // SAFETY: asks, and changes nothing.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// As if each thread ran on a processor of its own.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(crate) fn processor() -> usize {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
