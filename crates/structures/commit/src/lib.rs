@@ -36,6 +36,9 @@
 //! ([`Decisions::is_deciding`] tells before). An operation that is dropped undecided is aborted; whatever is done with one that is
 //! over does not reach the word any more.
 //!
+//! **Marked.** An operation of which all that it rests on carries its mark, put there by compare and exchange, and which
+//! nobody guards by a lock: observers take it as not having happened, whoever needs a marked word revokes it ([`Marked`]).
+//!
 //! The fence after the commit makes the call's effect visible before the caller's next call reads anything: without it
 //! two cores that each create a name and then look for the other's could both find nothing.
 //!
@@ -49,7 +52,11 @@
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
+mod marked;
+
 use core::cell::Cell;
+
+pub use marked::{Look, Marked};
 
 use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicU64, Ordering, fence};
@@ -61,10 +68,11 @@ const COMMITTED: u64 = 2;
 const ABORTED: u64 = 3;
 const OPEN: u64 = 4;
 const INSISTING: u64 = 5;
-const STATE_MASK: u64 = 7;
+const MARKED: u64 = 8;
+const STATE_MASK: u64 = 15;
 /// Set in the two states in which an operation is decided, and in no other.
 const DECIDED: u64 = COMMITTED & ABORTED;
-const STATE_BITS: u32 = 3;
+const STATE_BITS: u32 = 4;
 const CORE_BITS: u32 = 8;
 
 /// Names one operation: a core and a number that counts its operations. Not zero, and below 2^62.
@@ -287,7 +295,7 @@ impl Decisions {
             }
             match seen & STATE_MASK {
                 COMMITTED => return Observed::Committed,
-                FIRM | ABORTED => return Observed::NotCommitted,
+                FIRM | MARKED | ABORTED => return Observed::NotCommitted,
                 state => {
                     if !self.may_revoke(state, core, viewer) {
                         viewer.wait(round);

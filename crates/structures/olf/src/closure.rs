@@ -1,0 +1,415 @@
+//! Any operations as one: a closure that looks, inserts and removes, and happens at one moment or not at all.
+//!
+//! **Idea.** The closure changes nothing: it keeps a log of the words that it has looked at and wants to change, and looks
+//! through that. In the end one operation marks them all, those that were only asked as well, and decides. If one of them
+//! has changed meanwhile the closure runs again.
+//!
+//! **Answers.** What a closure sees may have been true at different moments; then it runs again before anybody learns of
+//! it. An error that it returns is confirmed in the same way: all words that it rests on are marked once, unchanged. While
+//! it runs it is told that it has lost ([`Stop::Again`]) once its number of looks has doubled, so it cannot go round for ever
+//! between answers that were never true together, if it heeds its errors.
+//!
+//! **Counts.** The list's count of an item goes with it. Items that come to stand in a list get a count before the
+//! decision, those that stand in one less lose theirs after it.
+
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+
+use sync::{Spin, Wait, WaitReason};
+
+use crate::domain::{Guard, Here};
+use crate::field::Keyed;
+use crate::header::Header;
+use crate::item::{Arc, Slot};
+use crate::link::Link;
+use crate::log::{Full, Log, Through};
+use crate::operation::{Attempts, View};
+use crate::sorted::{Place, Sorted};
+use crate::word::{MOST_WORDS, Word};
+
+/// Why a call of a closure did nothing.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// There is no item with the key.
+    Absent,
+    /// There is an item with the key.
+    Exists,
+    /// The item stands in a list by this link.
+    Listed,
+    /// The operation needs more than eight words: split it.
+    TooManyWords,
+    /// A closure of this thread calls [`Here::atomically`].
+    Nested,
+    /// What the closure has seen is not true any more; it runs again. To be handed on.
+    Again,
+    /// The closure waits until an answer changes: see [`Atomic::retry`]. To be handed on.
+    Retry,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Absent => formatter.write_str("expected an item with this key, there is none"),
+            Stop::Exists => formatter.write_str("expected no item with this key, there is one; remove that first"),
+            Stop::Listed => formatter.write_str("expected an item in no list, it stands in one by this link"),
+            Stop::TooManyWords => write!(formatter, "expected at most {MOST_WORDS} words in one operation; split it"),
+            Stop::Nested => formatter.write_str("expected no closure inside a closure; use the one that is given"),
+            Stop::Again | Stop::Retry => formatter.write_str("the closure runs again; hand this on"),
+        }
+    }
+}
+
+impl core::error::Error for Stop {}
+
+impl From<Full> for Stop {
+    fn from(_: Full) -> Stop {
+        Stop::TooManyWords
+    }
+}
+
+/// An item inside a closure; it lives as long as that runs.
+pub struct Held<'t, 'd, T: Send + Sync + 'static> {
+    slot: &'t Slot<T>,
+    _domain: PhantomData<Arc<'d, T>>,
+}
+
+impl<'d, T: Send + Sync> Held<'_, 'd, T> {
+    /// A count of the item, to take it out of the closure. None if its last one has ended: then the closure will have lost.
+    pub fn to_arc(&self) -> Option<Arc<'d, T>> {
+        // SAFETY: the count is new, and goes into the `Arc`.
+        self.slot.header().increment_if_any().then(|| unsafe { Arc::from_count(self.slot) })
+    }
+}
+
+impl<T: Send + Sync> Clone for Held<'_, '_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Send + Sync> Copy for Held<'_, '_, T> {}
+
+impl<T: Send + Sync> core::ops::Deref for Held<'_, '_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.slot.value()
+    }
+}
+
+/// What a closure makes its calls with. Lists live for `'a`, items as long as the closure runs.
+pub struct Atomic<'t, 'a: 't, 'd: 'a> {
+    here: &'t Here<'d>,
+    log: Log<'t>,
+    attempts: Attempts,
+    looks: u64,
+    has_lost: bool,
+    waits: bool,
+    _lists: PhantomData<&'a ()>,
+}
+
+impl<'d> Here<'d> {
+    /// Runs a closure until it has happened at one moment: all that it looked at was so, and all that it changed changed.
+    ///
+    /// ```
+    /// # struct Job { id: u64, link: olf::Link }
+    /// # olf::links! { ById: Job { link: link, key: id as u64 } }
+    /// let domain = olf::Domain::with(olf::Limits { threads: 1, lists: 2 })?;
+    /// let here = domain.enter()?;
+    /// let (waiting, running) = (olf::Sorted::<ById>::new(&domain)?, olf::Sorted::<ById>::new(&domain)?);
+    /// waiting.insert(&here, olf::Arc::new(&domain, Job { id: 7, link: olf::Link::new() })).unwrap();
+    ///
+    /// here.atomically(|a| {
+    ///     let job = a.remove(&waiting, &7)?;
+    ///     a.insert(&running, job)
+    /// })?;
+    /// assert!(running.contains(&here, &7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the closure returns, confirmed; [`Stop::Nested`] inside another closure of this thread.
+    ///
+    /// # Panics
+    /// If the closure does: then nothing has happened.
+    pub fn atomically<'a, R, E: From<Stop>>(
+        &self,
+        closure: impl for<'t> FnMut(&mut Atomic<'t, 'a, 'd>) -> Result<R, E>,
+    ) -> Result<R, E>
+    where
+        'd: 'a,
+    {
+        self.atomically_with(&Spin, closure)
+    }
+
+    /// [`Here::atomically`] for closures that [retry](Atomic::retry): `wait` says how they spend their time.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn atomically_with<'a, R, E: From<Stop>>(
+        &self,
+        wait: &impl Wait,
+        closure: impl for<'t> FnMut(&mut Atomic<'t, 'a, 'd>) -> Result<R, E>,
+    ) -> Result<R, E>
+    where
+        'd: 'a,
+    {
+        let Some(_entered) = Entered::new(&self.in_closure) else {
+            return Err(Stop::Nested.into());
+        };
+        self.run(wait, closure)
+    }
+
+    /// [`Here::atomically_with`], inside another closure, too: neither sees what the other is about to change.
+    pub(crate) fn run<'a, R, E>(
+        &self,
+        wait: &impl Wait,
+        mut closure: impl for<'t> FnMut(&mut Atomic<'t, 'a, 'd>) -> Result<R, E>,
+    ) -> Result<R, E>
+    where
+        'd: 'a,
+    {
+        let (mut attempts, mut round) = (Attempts::default(), 0);
+        loop {
+            let guard = self.pin();
+            let mut atomic = Atomic::new(self, &guard, attempts);
+            let outcome = closure(&mut atomic);
+            let waits = atomic.waits && !atomic.has_lost && outcome.is_err();
+            let has_happened = atomic.end(&guard, outcome.is_ok());
+            attempts = atomic.attempts;
+            drop(guard);
+            if waits {
+                wait.wait(WaitReason::Operation, round);
+                round = round.saturating_add(1);
+            } else if has_happened {
+                return outcome;
+            }
+        }
+    }
+}
+
+/// That a closure runs; no longer once dropped.
+struct Entered<'h>(&'h Cell<bool>);
+
+impl<'h> Entered<'h> {
+    fn new(is_in: &'h Cell<bool>) -> Option<Entered<'h>> {
+        (!is_in.replace(true)).then_some(Entered(is_in))
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
+    fn new(here: &'t Here<'d>, _guard: &'t Guard<'_>, attempts: Attempts) -> Self {
+        let log = Log::new(&here.domain.nowhere);
+        Atomic { here, log, attempts, looks: 0, has_lost: false, waits: false, _lists: PhantomData }
+    }
+
+    /// An item that the caller has, for [`Atomic::insert`].
+    ///
+    /// # Panics
+    /// If it is of another domain.
+    pub fn hold<T: Send + Sync>(&self, item: &'a Arc<'d, T>) -> Held<'t, 'd, T> {
+        assert!(self.here.domain.is(item.slot().header().orphans()), "the item belongs to another domain");
+        Held { slot: item.slot(), _domain: PhantomData }
+    }
+
+    /// Inserts an item.
+    ///
+    /// # Errors
+    /// [`Stop`]: this call has done nothing.
+    ///
+    /// # Panics
+    /// If the list is of another domain.
+    pub fn insert<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, item: Held<'t, 'd, F::Item>) -> Result<(), Stop> {
+        let link = F::link(item.slot.value());
+        let place = self.find(list, F::key(item.slot.value()))?;
+        let word = self.view().read(link);
+        if word.is_listed() {
+            self.ask(link, Some(item.slot), word)?;
+            return Err(Stop::Listed);
+        }
+        if let Some(found) = place.found {
+            self.ask_found(list, found)?;
+            return Err(Stop::Exists);
+        }
+        self.log.expect_room([place.before, link])?;
+        self.log.note(place.before, None, place.word, Word::link(list.number(), item.slot.address()));
+        self.log.note(link, Some(item.slot.whole()), word, place.word);
+        Ok(())
+    }
+
+    /// Takes the item with this key out of a list.
+    ///
+    /// # Errors
+    /// [`Stop`]: this call has done nothing.
+    ///
+    /// # Panics
+    /// If the list is of another domain.
+    pub fn remove<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, key: &F::Key) -> Result<Held<'t, 'd, F::Item>, Stop> {
+        let place = self.find(list, key)?;
+        let Some(slot) = place.found else {
+            self.ask::<F::Item>(place.before, None, place.word)?;
+            return Err(Stop::Absent);
+        };
+        let link = F::link(slot.value());
+        let word = self.word_in(list, link)?;
+        self.log.expect_room([place.before, link])?;
+        self.log.note(place.before, None, place.word, word);
+        self.log.note(link, Some(slot.whole()), word, Word::NOWHERE);
+        Ok(Held { slot, _domain: PhantomData })
+    }
+
+    /// The item with this key, if there is one.
+    ///
+    /// # Errors
+    /// [`Stop::Again`], [`Stop::TooManyWords`].
+    ///
+    /// # Panics
+    /// If the list is of another domain.
+    pub fn get<F: Keyed>(
+        &mut self,
+        list: &'a Sorted<'d, F>,
+        key: &F::Key,
+    ) -> Result<Option<Held<'t, 'd, F::Item>>, Stop> {
+        let place = self.find(list, key)?;
+        match place.found {
+            Some(slot) => {
+                self.ask_found(list, slot)?;
+                Ok(Some(Held { slot, _domain: PhantomData }))
+            }
+            None => {
+                self.ask::<F::Item>(place.before, None, place.word)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether there is an item with this key.
+    ///
+    /// # Errors
+    /// [`Stop::Again`], [`Stop::TooManyWords`].
+    ///
+    /// # Panics
+    /// If the list is of another domain.
+    pub fn contains<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, key: &F::Key) -> Result<bool, Stop> {
+        Ok(self.get(list, key)?.is_some())
+    }
+
+    /// What the closure returns to wait: it runs again later, until it returns something else.
+    pub fn retry(&mut self) -> Stop {
+        self.waits = true;
+        Stop::Retry
+    }
+
+    /// What `first` does; if that would wait, what `second` does, as if the first had changed nothing.
+    ///
+    /// # Errors
+    /// What the one of the two returns.
+    pub fn or_else<R, E: From<Stop>>(
+        &mut self,
+        first: impl FnOnce(&mut Self) -> Result<R, E>,
+        second: impl FnOnce(&mut Self) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let before = self.log;
+        let outcome = first(self);
+        if outcome.is_ok() || !self.waits {
+            return outcome;
+        }
+        self.waits = false;
+        self.log.go_back(&before);
+        second(self)
+    }
+
+    fn view(&self) -> Through<'_, 't> {
+        Through { domain: self.here.domain, log: &self.log }
+    }
+
+    fn find<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, key: &F::Key) -> Result<Place<'t, F::Item>, Stop> {
+        list.expect_of(self.here);
+        self.looks += 1;
+        if self.looks.is_power_of_two() && self.looks > FIRST_CONFIRMED_LOOKS {
+            self.has_lost |= !self.confirm();
+        }
+        let place = if self.has_lost { None } else { list.find_in(&self.view(), key) };
+        place.ok_or_else(|| self.lose())
+    }
+
+    fn lose(&mut self) -> Stop {
+        self.has_lost = true;
+        Stop::Again
+    }
+
+    /// The word of an item that was found in a list.
+    fn word_in<F: Keyed>(&mut self, list: &Sorted<'d, F>, link: &Link) -> Result<Word, Stop> {
+        let word = self.view().read(link);
+        if word.is_in(list.number()) { Ok(word) } else { Err(self.lose()) }
+    }
+
+    fn ask_found<F: Keyed>(&mut self, list: &Sorted<'d, F>, slot: &'t Slot<F::Item>) -> Result<(), Stop> {
+        let link = F::link(slot.value());
+        let word = self.word_in(list, link)?;
+        self.ask(link, Some(slot), word)
+    }
+
+    /// Notes that an answer rests on a word.
+    fn ask<T>(&mut self, link: &'t Link, item: Option<&'t Slot<T>>, word: Word) -> Result<(), Stop> {
+        if sync::mutant::planted("olf: what is only asked is not noted") {
+            return Ok(());
+        }
+        self.log.expect_room([link])?;
+        self.log.note(link, item.map(Slot::whole), word, word);
+        Ok(())
+    }
+
+    /// Whether all that was looked at was so at one moment.
+    fn confirm(&mut self) -> bool {
+        let log = self.log.asked();
+        self.happens(&log)
+    }
+
+    fn happens(&mut self, log: &Log<'t>) -> bool {
+        if log.changes().is_empty() {
+            return true;
+        }
+        let outcome = self.here.change(log.changes(), self.attempts);
+        outcome.map_err(|unchanged| self.attempts.note(unchanged)).is_ok()
+    }
+
+    /// Makes what the closure wants happen, or confirms what it has seen; false if it has lost.
+    fn end(&mut self, guard: &Guard<'_>, is_done: bool) -> bool {
+        if self.has_lost {
+            return false;
+        }
+        if !is_done {
+            return sync::mutant::planted("olf: errors are not confirmed") || self.confirm();
+        }
+        let log = self.log;
+        // SAFETY: the items are guarded.
+        let of = |item: core::ptr::NonNull<Header>| unsafe { item.as_ref() };
+        // Whoever finds an item in its new list may end that list's count: it is there before.
+        let comes = || log.memberships(true);
+        let counted = comes().take_while(|item| of(*item).increment_if_any()).count();
+        comes().take(counted).for_each(|item| of(item).set_listed(true));
+        let has_happened = counted == comes().count() && self.happens(&log);
+        let given_up = comes().take(if has_happened { 0 } else { counted });
+        let left = log.memberships(false).filter(|_| has_happened);
+        for item in given_up.chain(left) {
+            // SAFETY: counts of ours: those that no list got, or that lists had. The guard is of the domain.
+            unsafe { guard.end_count(item) };
+        }
+        has_happened
+    }
+}
+
+/// So many looks are not worth a confirmation.
+const FIRST_CONFIRMED_LOOKS: u64 = 8;

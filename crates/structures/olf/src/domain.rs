@@ -1,0 +1,304 @@
+//! A domain: what lists, and the items that move between them, have in common.
+
+use core::cell::Cell;
+use core::fmt;
+use core::ptr::NonNull;
+
+use commit::Decisions;
+use epoch::{Epochs, Guard as Pinned};
+use percpu::{Arena, ClaimError, Core, OutOfMemory, OwnerId, Part};
+#[cfg(feature = "alloc")]
+use percpu::{ArenaConfig, HeapRegion};
+
+use crate::header::{Header, Orphans};
+use crate::link::Link;
+use crate::numbers::Numbers;
+use crate::record::Records;
+use crate::word::MOST_LISTS;
+
+/// Most threads of a domain at once.
+pub const MOST_THREADS: usize = 255;
+
+/// How much a domain can hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Threads that are in it at once: from 1 to [`MOST_THREADS`].
+    pub threads: usize,
+    /// Lists that are there at once: from 1 to 524,287. Each costs 8 bytes, whether it is there or not.
+    pub lists: usize,
+}
+
+/// Why there is no domain.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DomainError {
+    /// So many threads cannot be in it.
+    Threads(usize),
+    /// So many lists cannot be in it.
+    Lists(usize),
+    /// The memory does not suffice.
+    OutOfMemory,
+}
+
+impl fmt::Display for DomainError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DomainError::Threads(count) => write!(formatter, "expected 1 to {MOST_THREADS} threads, got {count}"),
+            DomainError::Lists(count) => write!(formatter, "expected 1 to {MOST_LISTS} lists, got {count}"),
+            DomainError::OutOfMemory => formatter.write_str("the domain's memory does not suffice; give it more"),
+        }
+    }
+}
+
+impl core::error::Error for DomainError {}
+
+impl From<OutOfMemory> for DomainError {
+    fn from(_: OutOfMemory) -> DomainError {
+        DomainError::OutOfMemory
+    }
+}
+
+/// All threads of the domain are in it: let one leave, or make a domain for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyThreads {
+    /// So many can be in it.
+    pub most: usize,
+}
+
+impl fmt::Display for TooManyThreads {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "expected at most {} threads in the domain at once; let one leave first", self.most)
+    }
+}
+
+impl core::error::Error for TooManyThreads {}
+
+/// Where lists and items live together: an item can move from any list of a domain to any other.
+pub struct Domain {
+    // Immutable; what they lead to lies in the arena.
+    arena: NonNull<Arena>,
+    epochs: NonNull<Epochs>,
+    decisions: NonNull<Decisions>,
+    pub(crate) records: Records,
+    pub(crate) numbers: Numbers,
+    pub(crate) orphans: Orphans,
+    /// Of no item.
+    pub(crate) nowhere: Link,
+    // The arena lies in it. Dropped last.
+    #[cfg(feature = "alloc")]
+    _region: Option<HeapRegion>,
+}
+
+// SAFETY: arena, epochs and decisions can be shared, and belong to no thread.
+unsafe impl Send for Domain {}
+// SAFETY: as above.
+unsafe impl Sync for Domain {}
+
+impl Domain {
+    /// A domain for so many threads at once, with room for all lists that there can be, in memory of the global allocator.
+    ///
+    /// # Errors
+    /// [`DomainError`] says what cannot be.
+    #[cfg(feature = "alloc")]
+    pub fn new(threads: usize) -> Result<Domain, DomainError> {
+        Domain::with(Limits { threads, lists: MOST_LISTS })
+    }
+
+    /// A domain within limits, in memory of the global allocator.
+    ///
+    /// # Errors
+    /// [`DomainError`] says what cannot be.
+    #[cfg(feature = "alloc")]
+    pub fn with(limits: Limits) -> Result<Domain, DomainError> {
+        limits.check()?;
+        let mut region = HeapRegion::new(limits.bytes())?;
+        let config = ArenaConfig { core_count: limits.threads, chunk_bytes: 4096 };
+        let arena = Arena::create(&mut region, config).map_err(|_| DomainError::OutOfMemory)?;
+        let mut domain = Domain::of(arena, limits.lists)?;
+        domain._region = Some(region);
+        Ok(domain)
+    }
+
+    /// A domain in an arena, for as many threads as that has cores.
+    ///
+    /// # Errors
+    /// [`DomainError`] says what cannot be.
+    pub fn over(arena: &'static Arena, lists: usize) -> Result<Domain, DomainError> {
+        Limits { threads: arena.core_count(), lists }.check()?;
+        Domain::of(arena, lists)
+    }
+
+    fn of(arena: &Arena, lists: usize) -> Result<Domain, DomainError> {
+        Ok(Domain {
+            epochs: NonNull::from(Epochs::create(arena)?),
+            decisions: NonNull::from(Decisions::create(arena)?),
+            // SAFETY: the arena lives for ever, or as long as the region in the domain.
+            records: unsafe { Records::create(arena) }?,
+            numbers: Numbers::create(arena, lists)?,
+            orphans: Orphans::new(),
+            nowhere: Link::new(),
+            arena: NonNull::from(arena),
+            #[cfg(feature = "alloc")]
+            _region: None,
+        })
+    }
+
+    /// Becomes one of its threads, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// [`TooManyThreads`].
+    pub fn enter(&self) -> Result<Here<'_>, TooManyThreads> {
+        const { assert!(MOST_THREADS < percpu::MAX_CORES) };
+        let owner = OwnerId::new(1).expect("not zero");
+        match self.arena().claim_any(owner) {
+            Ok(core) => Ok(Here { domain: self, core, in_closure: Cell::new(false) }),
+            Err(ClaimError::Busy | ClaimError::OutOfRange { .. } | _) => {
+                Err(TooManyThreads { most: self.arena().core_count() })
+            }
+        }
+    }
+
+    /// What lies where, and what tools call it.
+    pub fn tables(&self) -> [Part; 4] {
+        let [pinned, epochs] = self.epochs().tables();
+        [pinned, epochs, self.decisions().table(), self.records.table()]
+    }
+
+    fn arena(&self) -> &Arena {
+        // SAFETY: it lives for ever, or lies in the domain's region.
+        unsafe { self.arena.as_ref() }
+    }
+
+    pub(crate) fn epochs(&self) -> &Epochs {
+        // SAFETY: they lie in the arena.
+        unsafe { self.epochs.as_ref() }
+    }
+
+    pub(crate) fn decisions(&self) -> &Decisions {
+        // SAFETY: they lie in the arena.
+        unsafe { self.decisions.as_ref() }
+    }
+
+    /// Whether it is this domain, and no other.
+    pub(crate) fn is(&self, orphans: *const Orphans) -> bool {
+        core::ptr::eq(&raw const self.orphans, orphans)
+    }
+
+    /// What a thread does between its operations; whether something is left to do.
+    fn maintain(&self, core: &Core<'_>) -> bool {
+        let guard = self.epochs().pin(core);
+        // SAFETY: the last count of an orphan has ended: no list leads to it, and nobody else retires it.
+        self.orphans.take(|header| unsafe { guard.retire(Header::retired(header), KIND) });
+        drop(guard);
+        // SAFETY: all that is retired in the domain's epochs are items.
+        self.epochs().maintain(core, |_, _, retired| unsafe { Header::free(retired) }).pending
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // Nobody is in it: three rounds free what was retired; destructors may end further items.
+        for _ in 0..MOST_ROUNDS_AT_THE_END {
+            let mut pending = false;
+            self.arena().for_each_idle_core(|core| pending |= self.maintain(core));
+            if !pending {
+                break;
+            }
+        }
+    }
+}
+
+/// An item may own the last count of another one, and so on: deeper rows are left to the system.
+const MOST_ROUNDS_AT_THE_END: usize = 1_000;
+
+/// Items are all that is retired.
+const KIND: epoch::RetiredKind = epoch::RetiredKind(0);
+
+impl Limits {
+    fn check(self) -> Result<(), DomainError> {
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return Err(DomainError::Threads(self.threads));
+        }
+        if !(1..=MOST_LISTS).contains(&self.lists) {
+            return Err(DomainError::Lists(self.lists));
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "alloc")]
+    fn bytes(self) -> usize {
+        BYTES_OF_A_DOMAIN + self.threads * BYTES_OF_A_THREAD + self.lists * size_of::<u64>()
+    }
+}
+
+#[cfg(feature = "alloc")]
+const BYTES_OF_A_DOMAIN: usize = 64 << 10;
+#[cfg(feature = "alloc")]
+const BYTES_OF_A_THREAD: usize = 16 << 10;
+
+/// The right to act in a domain as one of its threads: at most one thread at a time has it.
+pub struct Here<'d> {
+    pub(crate) domain: &'d Domain,
+    pub(crate) core: Core<'d>,
+    /// Whether a closure of [`Here::atomically`] runs.
+    pub(crate) in_closure: Cell<bool>,
+}
+
+impl<'d> Here<'d> {
+    /// The domain.
+    pub fn domain(&self) -> &'d Domain {
+        self.domain
+    }
+
+    /// Which of the domain's threads it is, from 0.
+    pub fn number(&self) -> usize {
+        self.core.index().get()
+    }
+
+    /// Keeps what lists lead to from being freed while the guard lives. To be dropped soon: it holds up all freeing.
+    #[inline]
+    pub fn pin(&self) -> Guard<'_> {
+        Guard { pinned: self.domain.epochs().pin(&self.core), domain: self.domain }
+    }
+
+    /// Frees what was removed and is looked at by nobody any more; returns whether something is left. To be called between
+    /// operations, every now and then.
+    ///
+    /// # Panics
+    /// If a guard of this thread lives, or the destructor of an item panics.
+    pub fn maintain(&self) -> bool {
+        self.domain.maintain(&self.core)
+    }
+}
+
+impl fmt::Debug for Here<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Here({})", self.number())
+    }
+}
+
+/// Keeps items from being freed: see [`Here::pin`].
+pub struct Guard<'h> {
+    pinned: Pinned<'h>,
+    domain: &'h Domain,
+}
+
+impl Guard<'_> {
+    /// Whether it guards items of this domain.
+    #[inline]
+    pub(crate) fn is_of(&self, domain: &Domain) -> bool {
+        core::ptr::eq(self.domain, domain)
+    }
+
+    /// Ends a count of an item of the domain.
+    ///
+    /// # Safety
+    /// The count is the caller's, and the guard is of the item's domain. The pointer has the right to all of the item.
+    pub(crate) unsafe fn end_count(&self, header: NonNull<Header>) {
+        // SAFETY: the item lives as long as the count.
+        if unsafe { header.as_ref() }.decrement() {
+            // SAFETY: the last count has just ended, here: no list leads to the item, and nobody else retires it.
+            unsafe { self.pinned.retire(Header::retired(header), KIND) };
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Lists whose operations compose: an item moves from one to another so that everybody sees it in exactly one.
+//!
+//! **Idea.** A link is a field of the user's item, one word: what follows, and in which list. An operation on several
+//! lists marks all words that it changes, decides by one word of its core (crate `commit`), and replaces the marks. Up to
+//! the decision a reader of a mark sees the old state, from then on the new one; it writes nothing and waits for nobody.
+//!
+//! ```text
+//! move B from L (A B C) to M (X Y):                                               readers of L     readers of M
+//!   A.next (L,B) -> mark    B.next (L,C) -> mark    X.next (M,Y) -> mark          A B C            X Y
+//!   core's word: undecided -> committed                                           A C              X B Y
+//!   A.next mark -> (L,C)    B.next mark -> (M,Y)    X.next mark -> (M,B)          A C              X B Y
+//! ```
+//!
+//! **No locks.** Whoever needs a marked word waits a bounded number of pauses, then revokes the operation and puts the old
+//! word back. A thread that stops anywhere stops nobody; only if it stops while pinned, nothing is freed any more. That is
+//! obstruction-freedom with precedence: an operation that was revoked more often goes first. It is not lock-freedom.
+//!
+//! **Items are reused at once.** The word of an item says in which list it stands, so that a reader who has lost its place
+//! notices. What is freed goes through epochs (crate `epoch`).
+//!
+//! ```text
+//! operation.rs  several words at one moment         sorted.rs  lists in the order of a key
+//! word.rs       what stands in a link               moves.rs   from one list to another
+//! item.rs       counts of items                     closure.rs any operations as one
+//! domain.rs     what all of them share              log.rs     what a closure has seen and wants
+//! ```
+//!
+//! Model: `RUSTFLAGS="--cfg loom" cargo test -p olf --release --test models`.
+#![warn(clippy::missing_errors_doc)]
+#![cfg_attr(not(any(loom, shuttle)), no_std)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+mod closure;
+mod domain;
+mod field;
+mod header;
+mod item;
+mod link;
+mod log;
+mod moves;
+mod numbers;
+mod operation;
+mod record;
+mod refusal;
+mod sorted;
+mod word;
+
+pub use closure::{Atomic, Held, Stop};
+pub use domain::{Domain, DomainError, Guard, Here, Limits, MOST_THREADS, TooManyThreads};
+pub use field::{Keyed, LinkField};
+pub use item::{AddressTooHigh, Arc, Item, Ref, Slot};
+pub use link::Link;
+pub use refusal::{NotMoved, Refused, TooManyLists};
+pub use sorted::Sorted;

@@ -1,0 +1,235 @@
+//! One operation on several words: all of them change at one moment, if each is still what it was.
+//!
+//! ```text
+//! begin; fence; record                      core's word: (sequence + 1, undecided)
+//! each word: old -> mark                    another value there: abort, marks -> old; another's mark: settle it first
+//! core's word: undecided -> committed       fails if somebody revoked: marks -> old
+//! each word: mark -> new                    or somebody who needed the word was quicker
+//! ```
+//!
+//! **Invariant.** From its mark to the decision a word has its old value, since only the owner decides, and only whoever
+//! has aborted the operation replaces a mark before. So the decision is a compare-and-swap of all words at one moment.
+//! Marks never recur: the owner places them, all others replace them, and their tag counts operations.
+//!
+//! **Readers** of a mark see the old value until the decision, and then the new one ([`Domain::value`]). They write nothing and
+//! wait for nobody. **Writers** need the word itself ([`Domain::settle`]): they replace the mark of a decided operation by
+//! what it means; that of an undecided one they wait for, a bounded number of pauses, and then revoke it. Of two operations
+//! the one that was revoked more often goes first and waits less, so that none is revoked for ever.
+//!
+//! **Cost**: 2k + 1 compare-and-swaps for k words, on the words and on the core's own line.
+
+use commit::{Look, Marked, Precedence};
+use sync::atomic::{Ordering, fence};
+use sync::{Spin, Wait, WaitReason};
+
+use crate::domain::{Domain, Here};
+use crate::link::Link;
+use crate::word::{MOST_WORDS, Word};
+
+/// Pauses at a mark of an operation that goes second, and of one that goes first, before it is revoked.
+const PATIENCE: [u32; 2] = if cfg!(any(loom, shuttle)) { [0, 1] } else { [5, 100] };
+
+/// A word, what it must be, and what it becomes; the same if it is only asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change<'g> {
+    pub(crate) link: &'g Link,
+    pub(crate) old: Word,
+    pub(crate) new: Word,
+}
+
+/// Why nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unchanged {
+    /// A word is no longer what it was: look again.
+    Other,
+    /// Somebody needed one of the words: try again, with precedence.
+    Revoked,
+}
+
+/// How often an operation was revoked: who was more often goes first.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Attempts(u64);
+
+impl Attempts {
+    /// After this came of it.
+    pub(crate) fn note(&mut self, unchanged: Unchanged) {
+        self.0 += u64::from(unchanged == Unchanged::Revoked);
+    }
+
+    fn precedence(self) -> Precedence {
+        Precedence(u64::MAX - self.0)
+    }
+}
+
+/// How words are looked at.
+pub(crate) trait View {
+    /// What a word is.
+    fn read(&self, link: &Link) -> Word;
+
+    /// Whether what was read before is known not to hold any more, so that looking again may lead nowhere.
+    fn is_stale(&self) -> bool;
+}
+
+/// As they are.
+impl View for Domain {
+    #[inline]
+    fn read(&self, link: &Link) -> Word {
+        self.value(link)
+    }
+
+    #[inline(always)]
+    fn is_stale(&self) -> bool {
+        false
+    }
+}
+
+impl Domain {
+    /// What a word is at this moment, whoever is about to change it.
+    #[inline]
+    pub(crate) fn value(&self, link: &Link) -> Word {
+        let seen = link.load();
+        if seen.is_mark() { self.read_marked(link, seen) } else { seen }
+    }
+
+    #[cold]
+    fn read_marked(&self, link: &Link, mut seen: Word) -> Word {
+        while let Some((tag, place)) = seen.operation() {
+            if let Some(core) = tag.core() {
+                let (old, new) = self.records.of(core).read(place);
+                // Acquire: the look comes after the record was read. Pairs with the fence in `begin`: who has read what
+                // belongs to a later operation finds its sequence number, too.
+                if !sync::mutant::planted("olf: no fence after the record is read") {
+                    fence(Ordering::Acquire);
+                }
+                let look = self.decisions().look(tag);
+                match look {
+                    Look::Committed => return new,
+                    _ if sync::mutant::planted("olf: a mark is taken as new") => return new,
+                    Look::Undecided | Look::Aborted => return old,
+                    Look::Over if sync::mutant::planted("olf: the record is not checked again") => return new,
+                    Look::Over => {}
+                }
+            }
+            seen = link.load();
+        }
+        seen
+    }
+
+    /// Replaces a mark by what it means. Its operation is revoked if it is not decided after a while.
+    #[cold]
+    pub(crate) fn settle(&self, link: &Link, mark: Word, own: Option<&Marked<'_>>) {
+        let Some((tag, place)) = mark.operation() else { return };
+        let Some(core) = tag.core() else { return };
+        let decisions = self.decisions();
+        let goes_first =
+            !sync::mutant::planted("olf: no precedence") && own.is_none_or(|own| decisions.goes_before(own, tag));
+        let mut patience = PATIENCE[usize::from(!goes_first)];
+        let mut round = 0;
+        let value = loop {
+            let (old, new) = self.records.of(core).read(place);
+            match decisions.look(tag) {
+                // If the record is of a later operation by now, the mark has gone, and the exchange below fails.
+                Look::Committed => break new,
+                Look::Aborted => break old,
+                Look::Over => return,
+                Look::Undecided if sync::mutant::planted("olf: marks are replaced without revoking") => break old,
+                Look::Undecided if patience == 0 => decisions.revoke(tag),
+                Look::Undecided => {
+                    Spin.wait(WaitReason::Operation, round);
+                    (patience, round) = (patience - 1, round + 1);
+                }
+            }
+        };
+        let _ = link.exchange(mark, value);
+    }
+}
+
+impl Here<'_> {
+    /// Makes all changes at one moment, or none. The words are different ones.
+    ///
+    /// # Errors
+    /// [`Unchanged`] says why there is none.
+    #[inline]
+    pub(crate) fn change(&self, changes: &[Change<'_>], attempts: Attempts) -> Result<(), Unchanged> {
+        debug_assert!(changes.len() <= MOST_WORDS);
+        let operation = self.begin(changes, attempts);
+        for (place, change) in changes.iter().enumerate() {
+            if let Err(unchanged) = self.place(&operation, place, change) {
+                operation.abort();
+                undo(&operation, &changes[..place]);
+                return Err(unchanged);
+            }
+        }
+        if operation.commit().is_err() {
+            undo(&operation, changes);
+            return Err(Unchanged::Revoked);
+        }
+        for (place, change) in changes.iter().enumerate() {
+            let mark = Word::mark(operation.tag(), place);
+            if sync::mutant::planted("olf: an operation ends without its tag") {
+                let _ = change.link.exchange(change.link.load(), change.new);
+                continue;
+            }
+            // Who needed the word was quicker, or the mark is still there.
+            let _ = change.link.exchange(mark, change.new);
+        }
+        after_a_change();
+        Ok(())
+    }
+
+    fn begin(&self, changes: &[Change<'_>], attempts: Attempts) -> Marked<'_> {
+        let operation = self.domain.decisions().begin_marked(&self.core, attempts.precedence());
+        if !sync::mutant::planted("olf: no fence before the record") {
+            // Release: whoever reads the record as it is from here on finds the new sequence number, too. Pairs with the fence
+            // in `read_marked`.
+            fence(Ordering::Release);
+        }
+        let record = self.domain.records.of(self.core.index());
+        for (place, change) in changes.iter().enumerate() {
+            record.write(place, change.old, change.new);
+        }
+        operation
+    }
+
+    #[inline]
+    fn place(&self, operation: &Marked<'_>, place: usize, change: &Change<'_>) -> Result<(), Unchanged> {
+        let mark = Word::mark(operation.tag(), place);
+        loop {
+            match change.link.exchange(change.old, mark) {
+                Ok(()) => return Ok(()),
+                Err(seen) if seen.is_mark() => self.domain.settle(change.link, seen, Some(operation)),
+                Err(_) => return Err(Unchanged::Other),
+            }
+        }
+    }
+
+    /// Changes one word, which is old by itself: no mark, no record.
+    #[inline]
+    pub(crate) fn swap(&self, change: &Change<'_>) -> Result<(), Unchanged> {
+        loop {
+            match change.link.exchange(change.old, change.new) {
+                Ok(()) => {
+                    after_a_change();
+                    return Ok(());
+                }
+                Err(seen) if seen.is_mark() => self.domain.settle(change.link, seen, None),
+                Err(_) => return Err(Unchanged::Other),
+            }
+        }
+    }
+}
+
+fn undo(operation: &Marked<'_>, changes: &[Change<'_>]) {
+    for (place, change) in changes.iter().enumerate() {
+        // Who needed the word was quicker, or the mark is still there.
+        let _ = change.link.exchange(Word::mark(operation.tag(), place), change.old);
+    }
+}
+
+/// What the caller does next comes after its change in the order in which all see both: so says the standard of
+/// sequentially consistent accesses. loom takes them for acquire and release, and needs a fence.
+#[inline(always)]
+fn after_a_change() {
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}

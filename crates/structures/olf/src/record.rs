@@ -1,0 +1,68 @@
+//! What an operation writes down before it marks: for each of its words what stood there and what comes.
+
+use percpu::{Arena, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use sync::atomic::{AtomicU64, Ordering};
+
+use crate::word::{MOST_WORDS, Word};
+
+/// A core's record: written by its core alone, after its decision word has got another sequence number, and read by all
+/// who meet one of its marks.
+pub(crate) struct Record {
+    // Atomic: overwritten under readers, who notice by the sequence number.
+    places: [Place; MOST_WORDS],
+}
+
+struct Place {
+    old: AtomicU64,
+    new: AtomicU64,
+}
+
+const RECORD: ObjectKind = table_kind!(Record as "words of a core's operation" { "places" = places });
+
+/// The records of all cores.
+pub(crate) struct Records(PerCore<Record>);
+
+impl Records {
+    /// # Errors
+    /// [`OutOfMemory`] if the arena does not hold them.
+    ///
+    /// # Safety
+    /// They are not used once the arena's memory is gone.
+    pub(crate) unsafe fn create(arena: &Arena) -> Result<Records, OutOfMemory> {
+        let place = |_| Place { old: AtomicU64::new(0), new: AtomicU64::new(0) };
+        // SAFETY: the caller's promise.
+        let records = unsafe { PerCore::create(arena, |_| Record { places: core::array::from_fn(place) }) }?;
+        Ok(Records(records))
+    }
+
+    /// Where they lie, and what tools call them.
+    pub(crate) fn table(&self) -> Part {
+        Part { memory: self.0.memory(), kind: &RECORD }
+    }
+
+    /// The record of any core.
+    #[inline]
+    pub(crate) fn of(&self, core: CoreIndex) -> &Record {
+        self.0.of(core)
+    }
+}
+
+impl Record {
+    /// What a word was, and what it becomes. Of the core that owns the record, before it places the mark.
+    #[inline]
+    pub(crate) fn write(&self, place: usize, old: Word, new: Word) {
+        // Relaxed: the exchange that places the mark releases them, and the fence before orders them after the beginning.
+        self.places[place].old.store(old.to_bits(), Ordering::Relaxed);
+        self.places[place].new.store(new.to_bits(), Ordering::Relaxed);
+    }
+
+    /// What a word was, and what it becomes: of the operation whose mark the caller has seen, or of a later one.
+    #[inline]
+    pub(crate) fn read(&self, place: usize) -> (Word, Word) {
+        let place = &self.places[place];
+        // Relaxed: seeing the mark has acquired them; who must know that they are of that operation looks at its decision
+        // word after a fence.
+        let (old, new) = (place.old.load(Ordering::Relaxed), place.new.load(Ordering::Relaxed));
+        (Word::from_bits(old), Word::from_bits(new))
+    }
+}

@@ -1,0 +1,351 @@
+//! Concurrent histories of lists in order: an order of the operations must exist in which plain sets return the same, and
+//! each item is dropped once, when nothing is left that leads to it.
+#![cfg(not(loom))]
+
+mod shared;
+
+use std::sync::Arc as Plain;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use history::{Event, State, expect_order, explore, of_few_calls, overtake, plans, play, rounds, told};
+use olf::{Arc, Domain, Limits, NotMoved, Refused, Sorted, Stop};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use shared::{ByKey, Room, Thing};
+
+const KEYS: usize = 3;
+/// Two of each key.
+const ITEMS: usize = 2 * KEYS;
+const LISTS: usize = 2;
+const THREADS: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Insert(usize, usize),
+    Remove(usize, u32),
+    Contains(usize, u32),
+    Move(usize, usize, u32),
+    /// Of the first list and of the second.
+    Swap(u32, u32),
+    /// A closure that removes and inserts.
+    AtomicMove(usize, usize, u32),
+    /// A closure that looks into both lists.
+    AtomicLook(u32),
+    /// A closure that takes an item out of the one list, or else of the other.
+    AtomicTake(u32),
+    /// Both lists, one after the other.
+    Contents(usize),
+    Maintain,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Answer {
+    Inserted,
+    Exists,
+    Listed,
+    Removed(usize),
+    Absent,
+    Is(bool),
+    Are(bool, bool),
+    Moved,
+    Items(Vec<usize>),
+    Nothing,
+}
+
+/// In which list each item stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Places([Option<usize>; ITEMS]);
+
+fn key(item: usize) -> u32 {
+    (item % KEYS) as u32
+}
+
+impl Places {
+    fn find(&self, list: usize, wanted: u32) -> Option<usize> {
+        (0..ITEMS).find(|item| key(*item) == wanted && self.0[*item] == Some(list))
+    }
+}
+
+impl State for Places {
+    type Step = (Call, Answer);
+
+    fn take(&mut self, _thread: usize, (call, answer): &Self::Step) -> bool {
+        match (call, answer) {
+            (&Call::Insert(list, item), Answer::Inserted) => {
+                let can = self.0[item].is_none() && self.find(list, key(item)).is_none();
+                self.0[item] = Some(list);
+                can
+            }
+            (&Call::Insert(list, item), Answer::Exists) => self.find(list, key(item)).is_some(),
+            (&Call::Insert(_, item), Answer::Listed) => self.0[item].is_some(),
+            (&Call::Remove(list, key), Answer::Absent) => self.find(list, key).is_none(),
+            (&Call::Remove(list, key), &Answer::Removed(item)) => {
+                let can = self.find(list, key) == Some(item);
+                self.0[item] = None;
+                can
+            }
+            (&Call::Contains(list, key), &Answer::Is(is)) => self.find(list, key).is_some() == is,
+            (&Call::Move(from, _, key), Answer::Absent) => self.find(from, key).is_none(),
+            (&Call::Move(from, to, key), Answer::Exists) => {
+                self.find(from, key).is_some() && self.find(to, key).is_some()
+            }
+            (&Call::Move(from, to, key), Answer::Moved) => match (self.find(from, key), self.find(to, key)) {
+                (Some(item), None) => {
+                    self.0[item] = Some(to);
+                    true
+                }
+                _ => false,
+            },
+            (&Call::AtomicMove(from, to, key), _) => self.take(_thread, &(Call::Move(from, to, key), answer.clone())),
+            (&Call::Swap(one, two), answer) => match (self.find(0, one), self.find(1, two), answer) {
+                (Some(mine), Some(its), Answer::Moved) => {
+                    (self.0[mine], self.0[its]) = (Some(1), Some(0));
+                    one == two || (self.find(1, two).is_none() && self.find(0, one).is_none())
+                }
+                (Some(_), Some(_), Answer::Exists) => {
+                    one != two && (self.find(1, one).is_some() || self.find(0, two).is_some())
+                }
+                (mine, its, Answer::Absent) => mine.is_none() || its.is_none(),
+                _ => false,
+            },
+            (&Call::AtomicLook(key), &Answer::Are(one, two)) => {
+                (self.find(0, key).is_some(), self.find(1, key).is_some()) == (one, two)
+            }
+            (&Call::AtomicTake(key), Answer::Absent) => [0, 1].iter().all(|list| self.find(*list, key).is_none()),
+            (&Call::AtomicTake(key), &Answer::Removed(item)) => {
+                let can = self.find(0, key).or(self.find(1, key)) == Some(item);
+                self.0[item] = None;
+                can
+            }
+            (&Call::Contents(list), Answer::Items(items)) => {
+                (0..ITEMS).filter(|item| self.0[*item] == Some(list)).all(|item| items.contains(&item))
+                    && items.iter().all(|item| self.0[*item] == Some(list))
+            }
+            (_, Answer::Nothing) => true,
+            _ => false,
+        }
+    }
+
+    fn only_looks((_, answer): &Self::Step) -> bool {
+        !matches!(answer, Answer::Inserted | Answer::Removed(_) | Answer::Moved)
+    }
+}
+
+struct Round<'d> {
+    lists: [Sorted<'d, ByKey>; LISTS],
+    items: Vec<Arc<'d, Thing>>,
+}
+
+impl<'d> Round<'d> {
+    fn act(&self, here: &olf::Here<'d>, call: Call) -> Answer {
+        match call {
+            Call::Insert(list, item) => match self.lists[list].insert(here, self.items[item].clone()) {
+                Ok(()) => Answer::Inserted,
+                Err(Refused::Exists(_)) => Answer::Exists,
+                Err(Refused::Listed(_)) => Answer::Listed,
+            },
+            Call::Remove(list, key) => match self.lists[list].remove(here, &key) {
+                Some(thing) => {
+                    let number = thing.number;
+                    thing.end(here);
+                    Answer::Removed(number)
+                }
+                None => Answer::Absent,
+            },
+            Call::Contains(list, key) => Answer::Is(self.lists[list].contains(here, &key)),
+            Call::Move(from, to, key) => match self.lists[from].move_to(&self.lists[to], here, &key) {
+                Ok(()) => Answer::Moved,
+                Err(NotMoved::Absent) => Answer::Absent,
+                Err(NotMoved::Exists) => Answer::Exists,
+                Err(other) => panic!("{other}"),
+            },
+            Call::Swap(one, two) => match self.lists[0].swap(&one, &self.lists[1], &two, here) {
+                Ok(()) => Answer::Moved,
+                Err(NotMoved::Absent) => Answer::Absent,
+                Err(NotMoved::Exists) => Answer::Exists,
+                Err(other) => panic!("{other}"),
+            },
+            Call::AtomicMove(from, to, key) => {
+                let outcome = here.atomically(|a| {
+                    let item = a.remove(&self.lists[from], &key)?;
+                    a.insert(&self.lists[to], item)
+                });
+                match outcome {
+                    Ok(()) => Answer::Moved,
+                    Err(Stop::Absent) => Answer::Absent,
+                    Err(Stop::Exists) => Answer::Exists,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            Call::AtomicLook(key) => {
+                let look = here.atomically(|a| {
+                    Ok::<_, Stop>((a.contains(&self.lists[0], &key)?, a.contains(&self.lists[1], &key)?))
+                });
+                let (one, two) = look.unwrap();
+                Answer::Are(one, two)
+            }
+            Call::AtomicTake(key) => {
+                let taken = here.atomically(|a| match a.remove(&self.lists[0], &key) {
+                    Err(Stop::Absent) => a.remove(&self.lists[1], &key).map(|item| item.number),
+                    other => other.map(|item| item.number),
+                });
+                taken.map_or_else(
+                    |stop| {
+                        assert_eq!(stop, Stop::Absent);
+                        Answer::Absent
+                    },
+                    Answer::Removed,
+                )
+            }
+            // Only in the end it is what was there at one moment.
+            Call::Contents(list) => {
+                let mut items = Vec::new();
+                self.lists[list].for_each(here, |thing| items.push(thing.number));
+                Answer::Items(items)
+            }
+            Call::Maintain => {
+                here.maintain();
+                Answer::Nothing
+            }
+        }
+    }
+}
+
+type Plan = Vec<Vec<Call>>;
+
+/// Items 0 to so many stand in the first list in the beginning.
+fn check(number: u64, in_first: usize, plan: &Plan) {
+    let ended = Plain::new(AtomicUsize::new(0));
+    let mut room = Room::<ITEMS>::new();
+    let domain = Domain::with(Limits { threads: THREADS + 1, lists: 4 }).unwrap();
+    let round = Round {
+        lists: std::array::from_fn(|_| Sorted::new(&domain).unwrap()),
+        items: (0..ITEMS).map(|item| room.thing(&domain, item, key(item), &ended)).collect(),
+    };
+    let here = domain.enter().unwrap();
+    let start: Vec<_> = (0..ITEMS).map(|item| (item < in_first).then_some(0)).collect();
+    for item in 0..in_first {
+        assert_eq!(round.act(&here, Call::Insert(0, item)), Answer::Inserted);
+    }
+    let made = play(plan, |_| {
+        let (here, round) = (domain.enter().unwrap(), &round);
+        move |call: &Call| round.act(&here, *call)
+    });
+    let mut events: Vec<Vec<_>> = made.iter().map(|made| made.iter().map(history::Made::event).collect()).collect();
+    let last = (0..LISTS).map(|list| {
+        let call = Call::Contents(list);
+        let steps = vec![(call, round.act(&here, call))];
+        Event { steps, began: u64::MAX - 1, ended: u64::MAX }
+    });
+    events.push(last.collect());
+    let places = Places(start.try_into().unwrap());
+    expect_order(number, &events, &places, || told(&made));
+
+    drop(round);
+    for _ in 0..4 {
+        here.maintain();
+    }
+    assert_eq!(ended.load(Ordering::SeqCst), ITEMS, "items that were dropped");
+}
+
+fn any_call() -> impl Strategy<Value = Call> {
+    let (list, item, key) = (|| 0..LISTS, || 0..ITEMS, || 0..KEYS as u32);
+    prop_oneof![
+        4 => (list(), item()).prop_map(|(list, item)| Call::Insert(list, item)),
+        4 => (list(), key()).prop_map(|(list, key)| Call::Remove(list, key)),
+        3 => (list(), key()).prop_map(|(list, key)| Call::Contains(list, key)),
+        5 => (list(), key()).prop_map(|(from, key)| Call::Move(from, 1 - from, key)),
+        1 => (key(), key()).prop_map(|(one, two)| Call::Swap(one, two)),
+        2 => (list(), key()).prop_map(|(from, key)| Call::AtomicMove(from, 1 - from, key)),
+        1 => key().prop_map(Call::AtomicLook),
+        1 => key().prop_map(Call::AtomicTake),
+        1 => Just(Call::Maintain),
+    ]
+}
+
+fn any_plan(number: u64) -> impl Strategy<Value = Plan> {
+    let threads = 2 + number as usize % (THREADS - 1);
+    vec(vec(any_call(), 16 / threads), threads)
+}
+
+/// Neighbours of one list are taken out and put back into the same list.
+fn neighbours(number: u64) -> impl Strategy<Value = Plan> {
+    let call = (0..KEYS, proptest::bool::weighted(0.5))
+        .prop_map(|(item, comes)| if comes { Call::Insert(0, item) } else { Call::Remove(0, item as u32) });
+    vec(vec(call, 4), 2 + number as usize % (THREADS - 1))
+}
+
+#[test]
+fn histories_have_an_order() {
+    explore(rounds(300), any_plan, |number, plan| check(number, number as usize % (KEYS + 1), plan));
+}
+
+#[test]
+fn neighbours_come_back_into_the_same_list() {
+    explore(rounds(300), neighbours, |number, plan| check(number, KEYS, plan));
+}
+
+#[test]
+fn few_calls_have_an_order() {
+    overtake(plans(20), |_| of_few_calls(any_call()), |number, plan| check(number, number as usize % (KEYS + 1), plan));
+}
+
+/// The number of a list that was dropped belongs to no other one as long as a guard of then lives.
+fn a_number_waits_for_guards() {
+    let domain = Domain::with(Limits { threads: 2, lists: 1 }).unwrap();
+    let (here, other) = (domain.enter().unwrap(), domain.enter().unwrap());
+    drop(Sorted::<ByKey>::new(&domain).unwrap());
+    let guard = other.pin();
+    (0..4).for_each(|_| _ = here.maintain());
+    assert!(Sorted::<ByKey>::new(&domain).is_err(), "a reader may know the number");
+    drop(guard);
+    (0..4).for_each(|_| _ = here.maintain());
+    assert!(Sorted::<ByKey>::new(&domain).unwrap().is_empty(&here));
+}
+
+#[test]
+fn numbers_are_reused_late() {
+    a_number_waits_for_guards();
+}
+
+#[cfg(shuttle)]
+mod faults {
+    use super::*;
+
+    /// So many rounds, if none shows the fault.
+    const MOST: u64 = 30_000;
+
+    fn must_show(mutant: &'static str) {
+        sync::mutant::must_be_caught(mutant, || {
+            explore(0..MOST, any_plan, |number, plan| check(number, number as usize % (KEYS + 1), plan));
+        });
+    }
+
+    fn neighbours_must_show(mutant: &'static str) {
+        sync::mutant::must_be_caught(mutant, || explore(0..MOST, neighbours, |number, plan| check(number, KEYS, plan)));
+    }
+
+    #[test]
+    fn in_any_plan() {
+        must_show("olf: the list is not checked");
+        must_show("olf: another list is taken as the end");
+        must_show("olf: links without their list");
+        must_show("olf: a mark is taken as new");
+        must_show("olf: an operation ends without its tag");
+        must_show("olf: marks are replaced without revoking");
+        must_show("olf: the record is not checked again");
+        must_show("olf: an answer is not confirmed");
+        must_show("olf: what is only asked is not noted");
+        must_show("olf: errors are not confirmed");
+    }
+
+    #[test]
+    fn of_numbers() {
+        sync::mutant::must_be_caught("olf: a number is reused at once", a_number_waits_for_guards);
+    }
+
+    #[test]
+    fn among_neighbours() {
+        neighbours_must_show("olf: a reused item is linked by one swap");
+    }
+}
