@@ -50,13 +50,11 @@ pub fn with_earlier(present: Vec<Mapping>, earlier: Vec<Mapping>) -> Vec<Mapping
 /// program's own addresses.
 pub fn words_at<const N: usize>(address: u64) -> Option<[u64; N]> {
     let memory = std::fs::File::open("/proc/thread-self/mem").ok()?;
-    let mut words = [0; N];
-    for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
-        let mut bytes = [0; 8];
-        memory.read_exact_at(&mut bytes, at).ok()?;
-        *word = u64::from_le_bytes(bytes);
-    }
-    Some(words)
+    let mut bytes = vec![0; N * 8];
+    memory.read_exact_at(&mut bytes, address).ok()?;
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut words = words.iter().map(|&word| u64::from_le_bytes(word));
+    Some(std::array::from_fn(|_| words.next().unwrap_or_default()))
 }
 
 /// What may lie above a thread's first frame and is still the thread's own: its descriptor and thread-local variables.

@@ -152,7 +152,7 @@ extern "C" fn on_system_call(
     second: u64,
     third: u64,
     _: u64,
-    _: u64,
+    fifth: u64,
     _: u64,
     _: u64,
     _: u64,
@@ -163,17 +163,18 @@ extern "C" fn on_system_call(
         with_thread(cell, |thread| recorder.touch_device(thread));
     }
     if MAKES_THREAD.contains(&number) {
-        learn_stack(number, first, second);
+        learn_stack(number, first, second, fifth);
     }
     if REPLACES_PROGRAM.contains(&number) || signals::is_by_own_hand(number, [first, second, third]) {
         report_now();
     }
 }
 
-fn learn_stack(number: i64, first: u64, second: u64) {
+/// `fifth` is what the processor's own `clone` calls the thread pointer.
+fn learn_stack(number: i64, first: u64, second: u64, fifth: u64) {
     let mut stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
     if number == MAKES_THREAD[0] {
-        stacks.clone(first, second);
+        stacks.clone(first, second, fifth, addresses::words_at(fifth).as_ref());
     } else if let Some(arguments) = addresses::words_at(first) {
         stacks.clone3(arguments);
     }
