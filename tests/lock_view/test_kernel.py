@@ -94,7 +94,7 @@ def test_functions_are_found_by_address(tmp_path: Path) -> None:
 def test_a_guests_image_holds_its_packages_and_the_workload(tmp_path: Path) -> None:
     image = build_image(read_workload(script(tmp_path, "# packages: grep\ntrue\n")))
     names = set(re.findall(rb"070701.{104}([^\0]+)\0", image, re.DOTALL))
-    assert {b"init", b"workload", b"bin/grep", b"bin/sh", b"usr/sbin/switch-recorder"} <= names
+    assert {b"init", b"workload", b"bin", b"usr/bin/grep", b"usr/bin/sh", b"usr/sbin/switch-recorder"} <= names
 
 
 @pytest.mark.long

@@ -58,6 +58,9 @@ echo b > /proc/sysrq-trigger
 """The first program. Changing a terminal's mode waits until what was written to it is out; resetting the machine does
 not, and lost the last line in one of six runs."""
 
+_MERGED = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
+"""Folders of the root that are links into `usr`: packages of Debian 13 have their files there, those of 12 in either."""
+
 _SWITCH = b"""#!/bin/sh
 echo guest > /proc/sys/kernel/hostname
 """
@@ -127,6 +130,9 @@ class _Image:
         self._bytes = 0
         for name in ("dev", "proc", "sys", "tmp", "root", "src"):
             self._directory(PurePosixPath(name))
+        for name in _MERGED:
+            self._directory(PurePosixPath("usr") / name)
+            self._archive.symbolic_link(name, f"usr/{name}")
         self._archive.character_device("dev/console", 5, 1)
         self._archive.character_device("dev/null", 1, 3)
 
@@ -178,8 +184,8 @@ class _Image:
 
     def finish(self, workload: Workload) -> bytes:
         """The archive, with the first program and the workload."""
-        if "bin/sh" not in self._names:
-            self._archive.symbolic_link("bin/sh", "dash")
+        if "usr/bin/sh" not in self._names:
+            self._archive.symbolic_link("usr/bin/sh", "dash")
         self._archive.file("workload", workload.script)
         self._archive.program("usr/sbin/switch-recorder", _SWITCH)
         if workload.switches_recorder:
@@ -189,6 +195,9 @@ class _Image:
 
 
 def _inside(name: str, below: PurePosixPath, stripped: int) -> PurePosixPath | None:
-    """The place of an archive's member; None for one that would lie outside."""
+    """The place of an archive's member, in `usr` if its folder is a link there; None for one that would lie outside."""
     parts = [part for part in PurePosixPath(name).parts if part not in (".", "/")][stripped:]
-    return below.joinpath(*parts) if parts and ".." not in parts else None
+    if not parts or ".." in parts:
+        return None
+    path = below.joinpath(*parts)
+    return PurePosixPath("usr") / path if path.parts[0] in _MERGED else path
