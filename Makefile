@@ -49,7 +49,7 @@ gallery: setup ## build and check all libraries of docs/gallery, and rewrite its
 	@$(BIN)/python scripts/gallery_pages.py $(if $(KEEP),--keep)
 
 wheel: setup ## build the wheel into dist/
-	@$(BIN)/maturin build --quiet --release --offline --out dist && ls dist/*.whl
+	@$(BIN)/python scripts/build_wheel.py
 
 lanes: setup ## tell quick tests from others by what the last `make test ALL=1` measured: tests/seconds.json
 	@$(BIN)/python scripts/lanes.py

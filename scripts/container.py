@@ -17,7 +17,7 @@ from steps import ROOT, StepFailed, run, say, stream, timed
 
 FOLDER = ROOT / "target" / "container"
 RELEASES = {"12": "bookworm", "13": "trixie"}
-STORE = ["--root", str(FOLDER / "images"), "--runroot", str(FOLDER / "run"), "--storage-driver", "vfs"]
+STORE = ["--root", str(FOLDER / "images"), "--runroot", str(FOLDER / "run")]
 CHROOT = ["--isolation", "chroot"]
 
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     image = f"localhost/commutant:{release}"
     try:
         found = base(release)
-        build = ["build", *CHROOT, "--layers=false", "--build-arg", f"BASE={found}", "--tag", image, *options]
+        build = ["build", *CHROOT, "--layers", "--build-arg", f"BASE={found}", "--tag", image, *options]
         with timed("image", f"Commutant set up on Debian {release}"):
             stream(["buildah", *STORE, *build, ROOT])
         container = run(["buildah", *STORE, "from", image]).strip()
