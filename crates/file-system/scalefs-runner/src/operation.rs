@@ -313,7 +313,7 @@ impl<H> Operation<H> {
         };
         drop(call);
         if matches!(outcome, Err(Errno::EOPNOTSUPP)) {
-            transaction.go_back(before);
+            transaction.go_back(before).expect("a savepoint of this call");
             return transacted::NOT_TRANSACTIONAL;
         }
         self.finish(outcome)

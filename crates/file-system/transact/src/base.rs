@@ -5,8 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use posix_calls::{
-    Answer, DataChanges, FileChanges, InodeNumber, NameChanges, NumberChoice, ObjectOperations, OnExec, Outcome,
-    ReservedPages, WriteAt,
+    Answer, DataChanges, FileChanges, InodeNumber, NameChanges, ObjectOperations, Outcome, ReservedPages, WriteAt,
 };
 
 use crate::descriptors::Descriptors;
@@ -349,15 +348,8 @@ impl<D: DataChanges> Base for WithData<D> {
                     let _ = self.0.set_status(description, status);
                 }
             }
-            // Behind all numbers that play a part first: what one is to become, another one may be still.
-            let behind = (NumberChoice::LowestFrom(descriptors.end()), OnExec::Close);
-            let moves = descriptors.changed().filter_map(|(number, own)| {
-                let own = own.filter(|own| own.real != number)?;
-                Some((self.0.duplicate(own.real, behind).ok()?, number, own.on_exec))
-            });
-            for (from, number, on_exec) in moves.collect::<Vec<_>>() {
-                let _ = self.0.duplicate_to(from, number, on_exec);
-                let _ = self.0.uninstall(from);
+            for step in descriptors.moves() {
+                let _ = self.0.duplicate_to(step.from, step.to, step.on_exec);
             }
             for (number, _) in descriptors.changed().filter(|(_, own)| own.is_none()) {
                 if !descriptors.has_taken(number) {

@@ -167,14 +167,7 @@ impl<'t, P: Base> Call<'t, P> {
     }
 
     fn change_attributes(&self, node: Node<'_>, change: AttributeChange) -> Result<(), Errno> {
-        let mut state = self.state()?;
-        let own = state.layer.object_mut(node.number);
-        own.attributes.push(change);
-        own.is_changed = true;
-        if let AttributeChange::Times(_, (accessed, modified)) = change {
-            own.accessed_ns = accessed.or(own.accessed_ns);
-            own.modified = modified.map(Modified::At).or(own.modified);
-        }
+        self.state()?.layer.change_attributes(node.number, change);
         Ok(())
     }
 
@@ -238,7 +231,7 @@ impl<'t, P: Base> Call<'t, P> {
 
     fn end_if_directory(&self, node: Node<'_>) -> Within<(), P::Objects> {
         if node.kind == Kind::Directory {
-            self.state()?.layer.object_mut(node.number).is_removed = true;
+            self.state()?.layer.status_mut(node.number).is_removed = true;
         }
         Ok(())
     }
@@ -291,13 +284,13 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
 
     fn working_directory(&self) -> Node<'_> {
         let mut state = self.transaction.state();
-        let number = state.layer.working_directory.unwrap_or_else(|| state.working_directory());
+        let number = state.layer.scalars.working_directory.unwrap_or_else(|| state.working_directory());
         drop(state);
         self.lend(number)
     }
 
     fn set_working_directory(&self, directory: Node<'_>) -> Within<(), P::Objects> {
-        self.state()?.layer.working_directory = Some(directory.number);
+        self.state()?.layer.scalars.working_directory = Some(directory.number);
         Ok(())
     }
 
@@ -500,7 +493,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
     }
 
     fn parent<'v>(&'v self, directory: Node<'v>) -> Within<Node<'v>, P::Objects> {
-        let parent = match self.own_object(directory, |own| own.parent).flatten() {
+        let parent = match self.own_object(directory, |own| own.status.parent).flatten() {
             Some(parent) => parent,
             None => {
                 let parent = self.known(directory.number, About::Parent)?.node();
@@ -516,7 +509,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
         if node.kind != Kind::Directory {
             return Ok(false);
         }
-        let has_moves = self.state()?.layer.has_moves;
+        let has_moves = self.state()?.layer.scalars.has_moves;
         let root = self.root();
         let mut current = directory;
         // What nobody has moved is as the base says, from the first directory on that the base has.
@@ -535,7 +528,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
     }
 
     fn is_removed(&self, directory: Node<'_>) -> Within<bool, P::Objects> {
-        let is_own = self.own_object(directory, |own| own.is_removed).unwrap_or(false);
+        let is_own = self.own_object(directory, |own| own.status.is_removed).unwrap_or(false);
         Ok(is_own || !self.is_made(directory) && self.known(directory.number, About::IsRemoved)?.truth())
     }
 
@@ -569,7 +562,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
 
     fn attributes(&self, node: Node<'_>, fields: Fields) -> Within<Attributes, P::Objects> {
         let Node { number, kind, .. } = node;
-        let own = self.own_object(node, OwnObject::clone).unwrap_or_default();
+        let own = self.own_object(node, |own| own.status).unwrap_or_default();
         let (mut mode, mut user, mut group, mut link_count, mut size_bytes) = (0, 0, 0, 0, 0);
         let (mut accessed_ns, mut modified_ns, mut changed_ns) = (0, 0, 0);
         if fields.contains(Fields::PERMISSIONS) {

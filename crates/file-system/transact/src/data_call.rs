@@ -13,7 +13,7 @@ use sync::mutant::planted;
 use crate::base::WithData;
 use crate::call::{Call, Node, OpenNode};
 use crate::descriptors::OwnDescriptor;
-use crate::file::Part;
+use crate::file::{OwnData, Part};
 use crate::question::{About, AboutData, Described, Question, Reply};
 use crate::transaction::{Fault, Within, from_base};
 
@@ -84,7 +84,7 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
             }
         }
         let own = OwnDescriptor { identity, real, on_exec };
-        self.transaction.state().layer.descriptors.set(number, Some(own));
+        self.transaction.state().layer.set_descriptor(number, Some(own));
         Ok(number)
     }
 
@@ -213,7 +213,7 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     fn uninstall(&self, number: u32) -> AnswerOf<bool, Self> {
         let is_open = self.description(number)?.is_some();
         if is_open {
-            self.state()?.layer.descriptors.set(number, None);
+            self.state()?.layer.set_descriptor(number, None);
         }
         Ok(is_open)
     }
@@ -225,12 +225,24 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
 
     fn duplicate_to(&self, number: u32, target: u32, on_exec: OnExec) -> Result<(), Errno> {
         let description = self.description(number)?.ok_or(Errno::EBADF)?;
-        // Whether it was open before is nobody's matter.
-        let real = self.data().duplicate(description.real, (NumberChoice::LowestFrom(0), on_exec))?;
-        let mut state = self.state()?;
+        // Whether it was open before is nobody's matter. A number from the target on, so that at the commit it is free to go there;
+        // or any, and a spare one for that.
+        let duplicate =
+            |lowest, on_exec| self.data().duplicate(description.real, (NumberChoice::LowestFrom(lowest), on_exec));
+        let real = match duplicate(target, on_exec) {
+            Err(Errno::EMFILE) => {
+                if self.state()?.layer.descriptors.spare().is_none() {
+                    let spare = duplicate(0, OnExec::Close)?;
+                    self.transaction.state().layer.descriptors.keep_spare(spare);
+                }
+                duplicate(0, on_exec)?
+            }
+            outcome => outcome?,
+        };
+        let mut state = self.transaction.state();
         state.layer.descriptors.take(real);
         let own = OwnDescriptor { identity: description.identity, real, on_exec };
-        state.layer.descriptors.set(target, Some(own));
+        state.layer.set_descriptor(target, Some(own));
         Ok(())
     }
 
@@ -239,7 +251,7 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
         match own {
             Some(Some(own)) => {
                 let old = self.data().set_on_exec(own.real, on_exec)?;
-                self.state()?.layer.descriptors.set(number, Some(OwnDescriptor { on_exec, ..own }));
+                self.state()?.layer.set_descriptor(number, Some(OwnDescriptor { on_exec, ..own }));
                 Ok(old)
             }
             Some(None) => Err(Errno::EBADF),
@@ -267,7 +279,7 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     }
 
     fn set_status(&self, description: Description<'_>, status: StatusFlags) -> AnswerOf<(), Self> {
-        self.state()?.layer.descriptors.set_status((description.identity, description.real), status);
+        self.state()?.layer.set_status((description.identity, description.real), status);
         Ok(())
     }
 
@@ -312,7 +324,7 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     fn unlock_offset(&self, lock: OffsetLock<'_>, bytes: u64) -> AnswerOf<(), Self> {
         let Description { identity, real, .. } = lock.description;
         if bytes != lock.bytes {
-            self.state()?.layer.descriptors.set_offset((identity, real), bytes);
+            self.state()?.layer.set_offset((identity, real), bytes);
         }
         Ok(())
     }
@@ -338,38 +350,45 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
     }
 
     fn read_range(&self, file: Node<'_>, offset: u64, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
-        let own = self.own_object(file, |own| own.data.clone()).unwrap_or_default();
-        let exact = own.exact_size().or_else(|| self.is_made(file).then(|| own.least_size()));
+        let is_made = self.is_made(file);
+        let own = self.own_object(file, |own| (own.data.exact_size(), own.data.least_size())).unwrap_or_default();
+        let exact = own.0.or_else(|| is_made.then_some(own.1));
         let length = exact.map_or(bytes.len() as u64, |size| size.saturating_sub(offset).min(bytes.len() as u64));
         let bytes = &mut bytes[..length as usize];
-        let mut done = 0;
+        let (mut done, mut of_base) = (0, Vec::new());
+        let mut lay = |part: Part<'_>| match part {
+            Part::Own(run) => {
+                bytes[done..done + run.len()].copy_from_slice(run);
+                done += run.len();
+            }
+            Part::Zero(count) => {
+                bytes[done..done + count as usize].fill(0);
+                done += count as usize;
+            }
+            Part::Base(range) => {
+                let count = (range.end - range.start) as usize;
+                of_base.push((done, range));
+                done += count;
+            }
+        };
+        let range = offset..offset + length;
+        if self.own_object(file, |own| own.data.parts(range.clone()).into_iter().for_each(&mut lay)).is_none() {
+            OwnData::default().parts(range).into_iter().for_each(lay);
+        }
         // The base ends before this.
         let mut ended = None;
-        for part in own.parts(offset..offset + length) {
-            match part {
-                Part::Own(run) => {
-                    bytes[done..done + run.len()].copy_from_slice(run);
-                    done += run.len();
-                }
-                Part::Zero(count) => {
-                    bytes[done..done + count as usize].fill(0);
-                    done += count as usize;
-                }
-                Part::Base(range) => {
-                    let wanted = (range.end - range.start) as usize;
-                    let seen = match self.is_made(file) {
-                        true => [].into(),
-                        false => self.known_data(file, AboutData::Bytes(range.start, wanted))?.bytes(),
-                    };
-                    bytes[done..done + seen.len()].copy_from_slice(&seen);
-                    bytes[done + seen.len()..done + wanted].fill(0);
-                    done += wanted;
-                    ended = if seen.len() < wanted { Some(range.start + seen.len() as u64) } else { None };
-                }
-            }
+        for (start, range) in of_base {
+            let wanted = (range.end - range.start) as usize;
+            let seen = match is_made {
+                true => [].into(),
+                false => self.known_data(file, AboutData::Bytes(range.start, wanted))?.bytes(),
+            };
+            bytes[start..start + seen.len()].copy_from_slice(&seen);
+            bytes[start + seen.len()..start + wanted].fill(0);
+            ended = if seen.len() < wanted { Some(range.start + seen.len() as u64) } else { None };
         }
         // Behind the end of the base there is what the transaction has written, and holes before it.
-        let end = ended.filter(|_| exact.is_none()).map_or(u64::MAX, |end| end.max(own.least_size()));
+        let end = ended.filter(|_| exact.is_none()).map_or(u64::MAX, |end| end.max(own.1));
         Ok(done.min(end.saturating_sub(offset) as usize))
     }
 
@@ -389,8 +408,7 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
         }
         if !bytes.is_empty() {
             let mut state = self.state()?;
-            state.layer.object_mut(file.number).data.write(offset, bytes);
-            state.layer.mark_data(file.number);
+            state.layer.write(file.number, offset, bytes);
         }
         Ok(Written { offset, length: bytes.len() })
     }
@@ -402,9 +420,7 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
             // For what stays of the page in which the file will end.
             return Err(OperationError::NoSpace);
         }
-        let mut state = self.state()?;
-        state.layer.object_mut(file.number).data.resize(size_bytes);
-        state.layer.mark_data(file.number);
+        self.state()?.layer.resize(file.number, size_bytes);
         Ok(())
     }
 

@@ -5,8 +5,10 @@
 //! elsewhere is its own until it has happened.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
-use posix_calls::{DESCRIPTOR_LIMIT, OnExec, StatusFlags};
+use posix_calls::{OnExec, StatusFlags};
+use sync::mutant::planted;
 
 /// A descriptor that leads to what the transaction says.
 #[derive(Clone, Copy, Debug)]
@@ -18,21 +20,31 @@ pub struct OwnDescriptor {
     pub(crate) on_exec: OnExec,
 }
 
+/// What became of a description.
 #[derive(Clone, Copy, Debug, Default)]
-struct OwnDescription {
+pub struct OwnDescription {
     real: u32,
     offset: Option<u64>,
     status: Option<StatusFlags>,
 }
 
-/// See the module's head. A copy is a savepoint, but for the numbers that are taken.
-#[derive(Clone, Debug, Default)]
+/// See the module's head.
+#[derive(Debug, Default)]
 pub struct Descriptors {
     /// By number; nothing where one was closed.
     changed: BTreeMap<u32, Option<OwnDescriptor>>,
     /// By identity.
     descriptions: BTreeMap<u64, OwnDescription>,
     taken: BTreeSet<u32>,
+    spare: Option<u32>,
+}
+
+/// A descriptor of the base that comes to lead where another one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) on_exec: OnExec,
 }
 
 impl Descriptors {
@@ -46,8 +58,16 @@ impl Descriptors {
         own.or_else(|| self.taken.contains(&number).then_some(None))
     }
 
-    pub(crate) fn set(&mut self, number: u32, descriptor: Option<OwnDescriptor>) {
-        self.changed.insert(number, descriptor);
+    /// Lets a number lead where the transaction says, or, given nothing, the base; returns what it was.
+    pub(crate) fn set(
+        &mut self,
+        number: u32,
+        descriptor: Option<Option<OwnDescriptor>>,
+    ) -> Option<Option<OwnDescriptor>> {
+        match descriptor {
+            Some(own) => self.changed.insert(number, own),
+            None => self.changed.remove(&number),
+        }
     }
 
     /// Notes a number of the base that was taken.
@@ -75,11 +95,51 @@ impl Descriptors {
         matches!(self.changed.get(&real), Some(Some(_)))
     }
 
-    /// A number behind all that the transaction knows of among those under the lowest free numbers.
-    pub(crate) fn end(&self) -> u32 {
-        let low = ..DESCRIPTOR_LIMIT;
-        let last = [self.changed.range(low).next_back().map(|(number, _)| number), self.taken.range(low).next_back()];
-        last.into_iter().flatten().max().map_or(0, |last| last + 1)
+    /// A number of the base that was taken for what leaves its place only when another comes there: in turn, if a circle of
+    /// descriptors takes each other's places.
+    pub(crate) fn spare(&self) -> Option<u32> {
+        self.spare
+    }
+
+    /// Notes the spare number, which was taken.
+    pub(crate) fn keep_spare(&mut self, spare: u32) {
+        self.take(spare);
+        self.spare = Some(spare);
+    }
+
+    /// How numbers of the base come to lead where the transaction says: one by one, each to a number whose own description is
+    /// where it belongs, or belongs nowhere. None needs a number that is free.
+    pub(crate) fn moves(&self) -> Vec<Move> {
+        let moved = self.changed().filter_map(|(to, own)| {
+            let own = own.filter(|own| own.real != to)?;
+            Some((own.real, Move { from: own.real, to, on_exec: own.on_exec }))
+        });
+        // By where they come from: each real number is one descriptor's.
+        let mut left: BTreeMap<u32, Move> = moved.collect();
+        let targets: BTreeMap<u32, u32> = left.values().map(|step| (step.to, step.from)).collect();
+        let mut chains = Vec::new();
+        for end in targets.keys().filter(|to| !left.contains_key(to)).copied().collect::<Vec<_>>() {
+            // What leads to the end of a chain first, then what takes its place, and so on.
+            let mut place = end;
+            while let Some(step) = targets.get(&place).and_then(|from| left.remove(from)) {
+                place = step.from;
+                chains.push(step);
+            }
+        }
+        // Circles before chains: one of those may end at the spare number.
+        let mut moves = Vec::new();
+        while let Some((_, first)) = left.pop_first() {
+            let spare = self.spare.filter(|_| !planted("transact: who takes each other's places has no spare one"));
+            moves.extend(spare.map(|spare| Move { from: first.from, to: spare, on_exec: OnExec::Close }));
+            let mut place = first.from;
+            while let Some(step) = targets.get(&place).and_then(|from| left.remove(from)) {
+                place = step.from;
+                moves.push(step);
+            }
+            moves.push(Move { from: spare.unwrap_or(first.from), ..first });
+        }
+        moves.extend(chains);
+        moves
     }
 
     pub(crate) fn changed(&self) -> impl Iterator<Item = (u32, Option<OwnDescriptor>)> {
@@ -98,19 +158,70 @@ impl Descriptors {
         self.descriptions.get(&identity)?.status
     }
 
-    pub(crate) fn set_offset(&mut self, (identity, real): (u64, u32), offset: u64) {
-        let own = self.descriptions.entry(identity).or_default();
-        (own.real, own.offset) = (real, Some(offset));
+    /// Returns what had become of the description before.
+    pub(crate) fn set_offset(&mut self, (identity, real): (u64, u32), offset: u64) -> Option<OwnDescription> {
+        let before = self.descriptions.get(&identity).copied();
+        self.descriptions.insert(identity, OwnDescription { real, offset: Some(offset), ..before.unwrap_or_default() });
+        before
     }
 
-    pub(crate) fn set_status(&mut self, (identity, real): (u64, u32), status: StatusFlags) {
-        let own = self.descriptions.entry(identity).or_default();
-        (own.real, own.status) = (real, Some(status));
+    /// As [`Descriptors::set_offset`].
+    pub(crate) fn set_status(&mut self, (identity, real): (u64, u32), status: StatusFlags) -> Option<OwnDescription> {
+        let before = self.descriptions.get(&identity).copied();
+        self.descriptions.insert(identity, OwnDescription { real, status: Some(status), ..before.unwrap_or_default() });
+        before
     }
 
-    /// Goes back to a savepoint; numbers that were taken since stay so.
-    pub(crate) fn go_back(&mut self, savepoint: Descriptors) {
-        let taken = core::mem::take(&mut self.taken);
-        *self = Descriptors { taken, ..savepoint };
+    /// Lets a description be what it was; numbers that were taken since stay so.
+    pub(crate) fn restore(&mut self, identity: u64, before: Option<OwnDescription>) {
+        match before {
+            Some(before) => drop(self.descriptions.insert(identity, before)),
+            None => drop(self.descriptions.remove(&identity)),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use std::vec::Vec;
+
+    use posix_calls::OnExec;
+
+    use super::{Descriptors, OwnDescriptor};
+
+    /// Each way in which five descriptors may lead to six real numbers: in the end each leads to its own description, and
+    /// a number that is free is never needed.
+    fn each_gets_its_own() {
+        for code in 0..6_u32.pow(5) {
+            let reals: Vec<u32> = (0..5).map(|place| code / 6_u32.pow(place) % 6).collect();
+            if (1..5).any(|place| reals[..place].contains(&reals[place])) {
+                continue;
+            }
+            let mut descriptors = Descriptors::default();
+            descriptors.keep_spare(9);
+            for (number, real) in reals.iter().enumerate() {
+                let own = OwnDescriptor { identity: u64::from(*real), real: *real, on_exec: OnExec::Keep };
+                descriptors.set(number as u32, Some(Some(own)));
+            }
+            let mut base: BTreeMap<u32, u32> = (0..6).chain([9]).map(|number| (number, number)).collect();
+            for step in descriptors.moves() {
+                assert!(base.contains_key(&step.to));
+                base.insert(step.to, base[&step.from]);
+            }
+            let led: Vec<u32> = (0..5).map(|number| base[&number]).collect();
+            assert_eq!(led, reals);
+        }
+    }
+
+    #[test]
+    fn descriptors_come_to_lead_where_they_are_to() {
+        each_gets_its_own();
+    }
+
+    #[cfg(fuzzing)]
+    #[test]
+    fn a_planted_fault_is_found() {
+        sync::mutant::must_be_caught("transact: who takes each other's places has no spare one", each_gets_its_own);
     }
 }

@@ -71,6 +71,7 @@ mod question;
 mod table;
 mod transaction;
 mod transactional;
+mod undo;
 
 pub use attempts::Claims;
 pub use base::{Base, WithData};
@@ -87,5 +88,6 @@ pub use hooks::{Participant, Refused};
 pub use members::Member;
 #[cfg(feature = "front")]
 pub use path_calls::PathCalls;
-pub use transaction::{Fault, Savepoint, Sharing, Transaction};
+pub use transaction::{Fault, Sharing, Transaction};
 pub use transactional::{Running, Transactional};
+pub use undo::{NoSuchSavepoint, Savepoint};

@@ -44,8 +44,8 @@ impl<H> State<H> {
         for (number, Object { handle, origin, .. }) in self.objects.iter() {
             if *origin == Origin::Made && !planted("transact: what was made keeps the time of its call") {
                 let own = self.layer.object(*number);
-                let accessed_ns = own.and_then(|own| own.accessed_ns);
-                let modified_ns = own.and_then(|own| match own.modified {
+                let accessed_ns = own.and_then(|own| own.status.accessed_ns);
+                let modified_ns = own.and_then(|own| match own.status.modified {
                     Some(Modified::At(time_ns)) => Some(time_ns),
                     _ => None,
                 });

@@ -26,7 +26,8 @@ use crate::base::WithData;
 use crate::call::{Call, Node};
 use crate::hooks::Refused;
 use crate::loss::Loss;
-use crate::transaction::{Fault, Savepoint, Sharing, Spare, Transaction};
+use crate::transaction::{Fault, Sharing, Spare, Transaction};
+use crate::undo::Savepoint;
 
 /// A call of a transaction of the front door.
 type InTransaction<'t, 'c> = Call<'t, WithData<InProcess<'c, Outside>>>;
@@ -77,7 +78,9 @@ impl<F> PathCalls<F> {
     }
 
     pub(crate) fn go_back(&self, savepoint: Savepoint) {
-        self.lock().as_ref().expect("it is there until the end").go_back(savepoint);
+        let open = self.lock();
+        let transaction = open.as_ref().expect("it is there until the end");
+        transaction.go_back(savepoint).expect("parts stand within each other");
     }
 }
 

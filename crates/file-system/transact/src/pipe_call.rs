@@ -15,8 +15,9 @@ struct Waiting {
 }
 
 impl<D: DataChanges> Call<'_, WithData<D>> {
-    fn own_pipe(&self, pipe: Node<'_>) -> OwnPipe {
-        self.own_object(pipe, |own| own.pipe.clone()).unwrap_or_default()
+    /// What has become of a pipe, as far as it is asked for.
+    fn own_pipe<T>(&self, pipe: Node<'_>, get: impl Fn(&OwnPipe) -> T) -> T {
+        self.own_object(pipe, |own| get(&own.pipe)).unwrap_or_else(|| get(&UNCHANGED))
     }
 
     fn about_pipe(&self, pipe: Node<'_>, about: AboutData) -> Within<Reply, D::Objects> {
@@ -36,12 +37,15 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
 
     /// Copies what a read would get.
     fn look_into(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Within<Waiting, D::Objects> {
-        let OwnPipe { taken_bytes, put } = self.own_pipe(pipe);
+        let taken_bytes = self.own_pipe(pipe, |own| own.taken_bytes);
         let seen = self.about_pipe(pipe, AboutData::PipeBytes(taken_bytes + bytes.len()))?.bytes();
         let of_base = seen.len().saturating_sub(taken_bytes);
         bytes[..of_base].copy_from_slice(&seen[taken_bytes..]);
+        let state = self.state()?;
+        let put = state.layer.object(pipe.number).map_or(&[][..], |own| &own.pipe.put);
         let own = put.len().min(bytes.len() - of_base);
         bytes[of_base..of_base + own].copy_from_slice(&put[..own]);
+        drop(state);
         Ok(Waiting { of_base, own })
     }
 
@@ -61,7 +65,7 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
             return if self.is_alone(pipe, PipeEnd::Read)? { Ok(0) } else { Err(Errno::EAGAIN) };
         }
         let mut state = self.state()?;
-        let pipe = &mut state.layer.object_mut(pipe.number).pipe;
+        let pipe = state.layer.pipe_mut(pipe.number);
         pipe.taken_bytes += of_base;
         pipe.put.drain(..own);
         Ok(of_base + own)
@@ -74,10 +78,10 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
             || match end {
                 PipeEnd::Read => self.peek_base_pipe(pipe, &mut [0])? > 0,
                 PipeEnd::Write => {
-                    let OwnPipe { taken_bytes, put } = self.own_pipe(pipe);
-                    let pages = put.len().next_multiple_of(PAGE_BYTES as usize);
+                    let (taken_bytes, put_bytes) = self.own_pipe(pipe, |own| (own.taken_bytes, own.put.len()));
+                    let pages = put_bytes.next_multiple_of(PAGE_BYTES as usize);
                     let has_room = self.about_pipe(pipe, AboutData::PipeRoom(pages + 1))?.count() as usize > pages;
-                    if !has_room && (taken_bytes > 0 || pages != put.len()) {
+                    if !has_room && (taken_bytes > 0 || pages != put_bytes) {
                         return Err(Failed(Fault::NotTransactional));
                     }
                     has_room
@@ -88,7 +92,7 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
 
     /// Room for a write of so many bytes, in whole pages behind what was put before.
     fn room_for(&self, pipe: Node<'_>, length: usize) -> Within<usize, D::Objects> {
-        let put = self.own_pipe(pipe).put.len();
+        let put = self.own_pipe(pipe, |own| own.put.len());
         let room = self.about_pipe(pipe, AboutData::PipeRoom(put + length))?.count() as usize;
         Ok(room.saturating_sub(put))
     }
@@ -105,7 +109,8 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
         if room < bytes.len() {
             // What is no whole page may find room beside others, and what is taken in the same transaction makes some: only the
             // base could tell.
-            let is_plain = bytes.len().is_multiple_of(PAGE_BYTES as usize) && self.own_pipe(pipe) == UNCHANGED;
+            let is_plain =
+                bytes.len().is_multiple_of(PAGE_BYTES as usize) && self.own_pipe(pipe, |own| *own == UNCHANGED);
             return match room {
                 _ if !is_plain => Err(Fault::<FaultIn<WithData<D>>>::NotTransactional.into()),
                 0 => Err(Errno::EAGAIN),
@@ -113,7 +118,7 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
             };
         }
         let mut state = self.state()?;
-        state.layer.object_mut(pipe.number).pipe.put.extend_from_slice(bytes);
+        state.layer.pipe_mut(pipe.number).put.extend_from_slice(bytes);
         state.layer.mark_data(pipe.number);
         Ok(bytes.len())
     }

@@ -29,8 +29,8 @@ impl Key for InodeNumber {
     }
 }
 
-/// Rows by key, in the order in which they came. None goes.
-#[derive(Clone, Debug)]
+/// Rows by key, in the order in which they came. None goes but the last.
+#[derive(Debug)]
 pub struct Table<K, V> {
     rows: Vec<(K, V)>,
     /// Of each row, the one before it in its chain.
@@ -79,11 +79,6 @@ impl<K: Key, V> Table<K, V> {
         self.place(key).map(|row| &self.rows[row].1)
     }
 
-    #[inline]
-    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        self.place(key).map(|row| &mut self.rows[row].1)
-    }
-
     pub(crate) fn contains(&self, key: &K) -> bool {
         self.place(key).is_some()
     }
@@ -118,14 +113,12 @@ impl<K: Key, V> Table<K, V> {
         self.rows.reserve_exact(chains - self.rows.len());
     }
 
-    /// The value of a key, made if it has none.
-    pub(crate) fn entry(&mut self, key: K) -> &mut V
-    where
-        V: Default,
-    {
-        match self.place(&key) {
-            Some(row) => &mut self.rows[row].1,
-            None => self.push(key, V::default()),
+    /// Takes the last row out.
+    pub(crate) fn pop(&mut self) {
+        if let (Some((key, _)), Some(before)) = (self.rows.pop(), self.before.pop()) {
+            // It was the last of its chain, as of all.
+            let chain = self.chain_of(key.mixed());
+            self.last[chain] = before;
         }
     }
 }
@@ -143,6 +136,11 @@ impl<K, V> Table<K, V> {
     /// The row at a place.
     pub(crate) fn row(&self, place: usize) -> &(K, V) {
         &self.rows[place]
+    }
+
+    /// The value at a place, to be changed.
+    pub(crate) fn row_mut(&mut self, place: usize) -> &mut V {
+        &mut self.rows[place].1
     }
 
     /// Takes all rows out; their memory stays, unless there were many.
@@ -192,13 +190,16 @@ mod tests {
             table.push(key, key + 1);
             assert!((0..=key).all(|known| table.get(&known) == Some(&(known + 1))));
         }
-        let copy = table.clone();
+        for key in (50..100).rev() {
+            table.pop();
+            assert!((0..100).all(|known| table.get(&known).is_some() == (known < key)));
+        }
         let mut drained = Vec::new();
         table.drain(|key, _| drained.push(key));
-        assert_eq!(drained, Vec::from_iter(0..100));
+        assert_eq!(drained, Vec::from_iter(0..50));
         assert!(table.len() == 0 && !table.contains(&1) && table.rows.capacity() >= 100);
-        *table.entry(7) = 3;
-        assert_eq!((table[&7], copy[&7], copy.len()), (3, 8, 100));
+        table.push(7, 3);
+        assert_eq!(table[&7], 3);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::name::Name;
 use crate::pipe::OwnPipe;
 use crate::question::{About, AboutData, Met, Object, Objects, Origin, Question, Reply, ask, key, meet, number};
 use crate::table::Table;
+use crate::undo::{NoSuchSavepoint, Savepoint};
 
 mod commit;
 
@@ -62,10 +63,6 @@ impl<F: Into<Errno>> From<Fault<F>> for Errno {
         }
     }
 }
-
-/// What a transaction had changed at some time, to go back to; but for what waits in pipes that it has made.
-#[derive(Debug)]
-pub struct Savepoint(Layer);
 
 /// What waits in each pipe that a transaction has made: they are the base's, which nobody else finds.
 #[derive(Debug)]
@@ -325,20 +322,21 @@ impl<H> Transaction<H> {
 
     /// What has changed up to now; see [`Transaction::go_back`].
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.state().layer.clone())
+        self.state().layer.savepoint()
     }
 
     /// Forgets all changes since a savepoint. What was seen stays seen.
-    pub fn go_back(&self, Savepoint(layer): Savepoint) {
-        let state = &mut *self.state();
-        for (number, object) in state.objects.iter() {
-            let differs =
-                |now: &Layer| now.object(*number).map(|own| &own.data) != layer.object(*number).map(|own| &own.data);
-            if object.origin == Origin::Made && object.kind == Kind::Regular && differs(&state.layer) {
-                state.undone.insert(*number);
+    ///
+    /// # Errors
+    /// [`NoSuchSavepoint`] if it is another transaction's, or of a part that was undone; then nothing is forgotten.
+    pub fn go_back(&self, savepoint: Savepoint) -> Result<(), NoSuchSavepoint> {
+        let State { layer, objects, undone, .. } = &mut *self.state();
+        layer.go_back(&savepoint, |number| {
+            let object = &objects[&number];
+            if object.origin == Origin::Made && object.kind == Kind::Regular {
+                undone.insert(number);
             }
-        }
-        state.layer.go_back(layer);
+        })
     }
 }
 

@@ -226,7 +226,7 @@ impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
         let pipes = self.running().own_pipes(&base).map_err(|Failed(fault)| fault.into())?;
         drop(base);
         body().inspect_err(|_| {
-            self.running().go_back(savepoint);
+            self.running().go_back(savepoint).expect("parts stand within each other");
             self.running().restore_pipes(&(self.begin)(), pipes);
         })
     }

@@ -9,11 +9,19 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use percpu::OwnerId;
 use plain::{Plain, Process};
 use posix_calls::attributes::{self, Access};
-use posix_calls::{Credentials, Errno, Follow, ObjectOperations, OpenFlags, Space, Start, names};
-use scalefs::{FileSystem, OwnedConfig};
-use transact::{Participant, Refused, Sharing, Transactional, Transactions};
+use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::{
+    Credentials, DESCRIPTOR_LIMIT, DataOperations, Errno, Fields, Follow, ObjectOperations, OnExec, OpenFlags, Space,
+    Start, names,
+};
+use scalefs::{FileSystem, InProcess, OwnedConfig, OwnedScaleFs};
+use sync::Spin;
+use transact::{
+    Call, NoSuchSavepoint, Participant, Refused, Sharing, Transaction, Transactional, Transactions, WithData,
+};
 
 const PAGE: usize = 4096;
 const AT: usize = 3 * PAGE;
@@ -281,9 +289,79 @@ fn a_wait_that_ends_leaves_nothing() {
     fs.transaction(|t| create(&t.begin(), b"f")).unwrap();
 }
 
+/// A process on a core of an instance.
+fn with_process(check: impl for<'c> FnOnce(&'c dyn Fn() -> InProcess<'c, Spin>)) {
+    let config = OwnedConfig { metadata_bytes: 8 << 20, page_count: 64, core_count: 1, ..OwnedConfig::default() };
+    let instance = OwnedScaleFs::create(config).unwrap();
+    let core = instance.claim(0, OwnerId::new(1).unwrap()).unwrap();
+    let process = scalefs::Process::new(instance.file_system(), &core, Credentials::SUPERUSER).unwrap();
+    check(&|| instance.file_system().enter(&core, &process, &Spin));
+    process.exit(instance.file_system(), &core, &Spin);
+}
+
+fn open(call: &impl DataOperations, path: &[u8]) -> u32 {
+    let flags = OpenFlags::CREATE | OpenFlags::READ | OpenFlags::WRITE;
+    data::open(call, Start::WorkingDirectory, path, flags, 0o600, DescriptorOptions::PLAIN).unwrap()
+}
+
+fn number(call: &impl DataOperations, fd: u32) -> Result<u64, Errno> {
+    data::stat(call, fd, Fields::ALL).map(|status| status.number.0)
+}
+
+/// It had succeeded and was not there: on its way to its place a descriptor first went to a number behind all others.
+fn a_descriptor_comes_to_the_last_number() {
+    const LAST: u32 = DESCRIPTOR_LIMIT - 1;
+    with_process(|call| {
+        let (f, g) = (open(&call(), b"f"), open(&call(), b"g"));
+        let (of_f, of_g) = (number(&call(), f).unwrap(), number(&call(), g).unwrap());
+        let fs = Transactional::new(Sharing::Shared, || WithData(call()));
+        let duplicate = |from, to| fs.transaction(|t| data::duplicate_to(&t.begin(), from, to, OnExec::Keep));
+        // Where nothing is, over what is open there, and where only that is free.
+        for target in [5, LAST - 1, LAST] {
+            assert_eq!((duplicate(f, target), number(&call(), target)), (Ok(target), Ok(of_f)), "{target}");
+            assert_eq!((duplicate(g, target), number(&call(), target)), (Ok(target), Ok(of_g)), "{target}");
+        }
+        // Many at once, in whose middle another leaves.
+        let outcome = fs.transaction(|t| {
+            let both = |from, to| data::duplicate_to(&t.begin(), from, to, OnExec::Keep);
+            both(f, LAST)?;
+            both(g, LAST - 1)?;
+            data::close(&t.begin(), 5)?;
+            both(LAST, f)?;
+            both(LAST - 1, LAST)?;
+            both(f, g)
+        });
+        let seen = [f, g, 5, LAST - 1, LAST].map(|fd| number(&call(), fd));
+        assert_eq!((outcome, seen), (Ok(g), [Ok(of_f), Ok(of_f), Err(Errno::EBADF), Ok(of_g), Ok(of_g)]));
+        [f, g, LAST - 1, LAST].into_iter().for_each(|fd| data::close(&call(), fd).unwrap());
+        // Nothing else is open.
+        assert_eq!((open(&call(), b"f"), open(&call(), b"g"), open(&call(), b"h")), (0, 1, 2));
+    });
+}
+
+/// The commit panicked, in the middle of another transaction's names.
+fn a_savepoint_of_another_transaction_is_refused() {
+    let (file_system, process) = world();
+    let call = || file_system.begin(&process);
+    let [one, two] = [0; 2].map(|_| Transaction::begin(&call(), Sharing::Alone).unwrap());
+    create(&Call::new(call(), &one), b"of-one").unwrap();
+    create(&Call::new(call(), &two), b"of-two").unwrap();
+    let (first, outer) = (one.savepoint(), two.savepoint());
+    create(&Call::new(call(), &two), b"undone").unwrap();
+    let undone = two.savepoint();
+    assert_eq!(two.go_back(first), Err(NoSuchSavepoint));
+    assert_eq!(two.go_back(outer), Ok(()));
+    // It is of what there is no more.
+    assert_eq!(two.go_back(undone), Err(NoSuchSavepoint));
+    two.commit(&call()).unwrap();
+    one.abort(&call()).unwrap();
+    let there = [&b"of-one"[..], b"of-two", b"undone"].map(|path| exists(&call(), path));
+    assert_eq!(there, [false, true, false]);
+}
+
 /// By fault, in the words of docs/notes/planted-faults.md, its test.
 type Shown = (&'static str, fn());
-const SHOWN: [Shown; 10] = [
+const SHOWN: [Shown; 11] = [
     ("transact: what finds space later is written from its start", an_append_that_waits_for_space_is_made_once),
     ("", other_writes_that_wait_for_space_are_whole),
     ("transact: a commit looks for space once", a_commit_waits_for_space),
@@ -293,7 +371,8 @@ const SHOWN: [Shown; 10] = [
     ("transact: after a panic at the end the others do not hear of it", a_panic_at_the_end_is_one_participant_s_alone),
     ("transact: who was woken has run in vain", who_is_woken_has_not_failed),
     ("transact: what a panic or a wait has ended stays kept", a_wait_that_ends_leaves_nothing),
-    ("", || ()),
+    ("", a_descriptor_comes_to_the_last_number),
+    ("transact: any savepoint will do", a_savepoint_of_another_transaction_is_refused),
 ];
 
 #[test]

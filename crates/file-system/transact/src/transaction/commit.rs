@@ -50,7 +50,7 @@ impl<H> State<H> {
             }
         }
         let base = base.objects();
-        if let Some(directory) = self.layer.working_directory {
+        if let Some(directory) = self.layer.scalars.working_directory {
             let directory = base.held(&self.objects[&directory].handle);
             base.set_working_directory(directory).map_err(|Failed(fault)| Fault::Base(fault))?;
         }
