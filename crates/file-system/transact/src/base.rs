@@ -1,12 +1,16 @@
 //! What a transaction is over: calls of the base, with names alone or with data, too.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use posix_calls::{
-    Answer, DataChanges, FileChanges, InodeNumber, NameChanges, ObjectOperations, Outcome, ReservedPages, WriteAt,
+    Answer, DataChanges, Failed, FileChanges, InodeNumber, NameChanges, ObjectOperations, Outcome, ReservedPages,
+    WriteAt,
 };
+
+use sync::mutant::planted;
 
 use crate::descriptors::Descriptors;
 use crate::pipe::OwnPipe;
@@ -173,9 +177,9 @@ impl<B: NameChanges> Base for B {
     }
 }
 
-/// Calls on data do not compile without [`WithData`].
-/// So much of a pipe is looked at first.
+/// So much of a file or a pipe is looked at first.
 const FIRST_LOOK_BYTES: usize = 64 << 10;
+/// Calls on data do not compile without [`WithData`].
 const NO_DATA: &str = "a base without data is not asked for data";
 
 /// What a commit has locked of descriptions, by their identity, and of pipes, with what becomes of each.
@@ -189,6 +193,22 @@ impl<D: DataChanges> Default for DataLocks<'_, D> {
     fn default() -> Self {
         DataLocks { offsets: Vec::new(), pipes: Vec::new() }
     }
+}
+
+/// What one look sees, of so many bytes at most. A caller's buffer may be larger than all that there is, and than memory: the
+/// one that is looked into grows with what is seen.
+fn look<F>(length: usize, look: impl Fn(&mut [u8]) -> Result<usize, Failed<F>>) -> Result<Box<[u8]>, Failed<F>> {
+    let first = if planted("transact: a look takes what memory its caller has") { length } else { FIRST_LOOK_BYTES };
+    let mut bytes = vec![0; length.min(first)];
+    let seen = loop {
+        let seen = look(&mut bytes)?;
+        if seen < bytes.len() || seen == length {
+            break seen;
+        }
+        bytes.resize(length.min(2 * seen.max(1)), 0);
+    };
+    bytes.truncate(seen);
+    Ok(bytes.into())
 }
 
 /// A base whose data changes, too: its transactions have the calls on data (`posix_calls::data`).
@@ -230,10 +250,7 @@ impl<D: DataChanges> Base for WithData<D> {
         let description = |number| self.0.description(number);
         Ok(match *about {
             AboutData::Bytes(offset, length) => {
-                let mut bytes = vec![0; length];
-                let read = self.0.read_range(file(), offset, &mut bytes)?;
-                bytes.truncate(read);
-                Reply::Bytes(bytes.into())
+                Reply::Bytes(look(length, |bytes| self.0.read_range(file(), offset, bytes))?)
             }
             AboutData::EndsAt(offset) => Reply::Truth(self.0.ends_at(file(), offset)?),
             AboutData::IsShorterThan(length) => Reply::Truth(self.0.is_shorter_than(file(), length)?),
@@ -256,19 +273,7 @@ impl<D: DataChanges> Base for WithData<D> {
                 // If it is not there any more, that is told by what it leads to.
                 Reply::Truth(description(number)?.map_or(Ok(true), reaches)?)
             }
-            AboutData::PipeBytes(length) => {
-                // A caller's buffer may be larger than any pipe.
-                let mut bytes = vec![0; length.min(FIRST_LOOK_BYTES)];
-                let seen = loop {
-                    let seen = self.0.peek_pipe(file(), &mut bytes)?;
-                    if seen < bytes.len() || seen == length {
-                        break seen;
-                    }
-                    bytes.resize(length.min(2 * seen.max(1)), 0);
-                };
-                bytes.truncate(seen);
-                Reply::Bytes(bytes.into())
-            }
+            AboutData::PipeBytes(length) => Reply::Bytes(look(length, |bytes| self.0.peek_pipe(file(), bytes))?),
             AboutData::PipeRoom(at_most) => Reply::Count(self.0.pipe_room(file(), at_most)? as u64),
             AboutData::PipeIsAlone(end) => Reply::Truth(self.0.pipe_state(file(), end)?.other_end_gone),
             AboutData::Status(number) => {

@@ -562,7 +562,13 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
 
     fn attributes(&self, node: Node<'_>, fields: Fields) -> Within<Attributes, P::Objects> {
         let Node { number, kind, .. } = node;
-        let own = self.own_object(node, |own| own.status).unwrap_or_default();
+        let status = |own: &OwnObject| {
+            if planted("transact: a look copies what was written") {
+                drop(own.data.clone());
+            }
+            own.status
+        };
+        let own = self.own_object(node, status).unwrap_or_default();
         let (mut mode, mut user, mut group, mut link_count, mut size_bytes) = (0, 0, 0, 0, 0);
         let (mut accessed_ns, mut modified_ns, mut changed_ns) = (0, 0, 0);
         if fields.contains(Fields::PERMISSIONS) {

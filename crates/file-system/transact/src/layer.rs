@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use posix_calls::{AttributeChange, InodeNumber, StatusFlags, Touched};
+use sync::mutant::planted;
 
 use crate::descriptors::{Descriptors, OwnDescriptor};
 use crate::file::OwnData;
@@ -260,6 +261,9 @@ impl Layer {
     }
 
     pub(crate) fn savepoint(&mut self) -> Savepoint {
+        if planted("transact: a savepoint copies what was written") {
+            self.objects().for_each(|(_, own)| drop(own.data.clone()));
+        }
         self.undo.savepoint(self.scalars)
     }
 

@@ -6,9 +6,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
 
-use posix_calls::Fields;
-use scalefs::{FileSystem, OwnedConfig};
-use transact::{Scope, Transactions};
+use percpu::OwnerId;
+use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::{Credentials, Fields, OpenFlags, Start};
+use scalefs::{FileSystem, OwnedConfig, OwnedScaleFs, Process};
+use sync::Spin;
+use transact::{Scope, Sharing, Transactional, Transactions, WithData};
 
 /// The system's allocator, which counts what each thread asks for.
 struct Counting;
@@ -52,8 +55,7 @@ fn is_linear(what: &str, round: impl Fn(&Scope<'_>, usize) -> io::Result<()>) {
     assert!(many < 16 * few, "{what}: {few} bytes for 64 rounds, {many} for 512");
 }
 
-#[test]
-fn rounds_of_any_kind_cost_what_they_do() {
+fn rounds_cost_what_they_do() {
     is_linear("looks at what was written", |t, number| {
         t.write_at("f", [1; PAGE], (number * PAGE) as u64)?;
         assert_eq!(t.metadata("f", Fields::SIZE)?.size_bytes, ((number + 1) * PAGE) as u64);
@@ -77,4 +79,40 @@ fn rounds_of_any_kind_cost_what_they_do() {
     is_linear("parts within a part", |t, number| {
         t.part(|| t.create(format!("{number}")).and_then(|()| t.part(|| t.remove_file(format!("{number}")))))
     });
+}
+
+/// A read of what a caller has room for took as much memory before it looked how much there is.
+fn a_look_takes_what_there_is() {
+    let config = OwnedConfig { metadata_bytes: 8 << 20, page_count: 64, core_count: 1, ..OwnedConfig::default() };
+    let instance = OwnedScaleFs::create(config).unwrap();
+    let core = instance.claim(0, OwnerId::new(1).unwrap()).unwrap();
+    let process = Process::new(instance.file_system(), &core, Credentials::SUPERUSER).unwrap();
+    let call = || WithData(instance.file_system().enter(&core, &process, &Spin));
+    let flags = OpenFlags::CREATE | OpenFlags::READ | OpenFlags::WRITE;
+    let at = Start::WorkingDirectory;
+    let fd = data::open(&call().0, at, b"f", flags, 0o600, DescriptorOptions::PLAIN).unwrap();
+    let written: Vec<u8> = (0..50 * PAGE).map(|place| place as u8).collect();
+    assert_eq!(data::write(&call().0, fd, &written), Ok(written.len()));
+    let mut room = vec![0; 64 << 20];
+    let before = BYTES.get();
+    let fs = Transactional::new(Sharing::Shared, call);
+    let read = fs.transaction(|t| data::read_at(&t.begin(), fd, &mut room, 0));
+    assert!(read == Ok(written.len()) && room[..written.len()] == written[..]);
+    assert!(BYTES.get() - before < 16 * written.len(), "{} bytes", BYTES.get() - before);
+    process.exit(instance.file_system(), &core, &Spin);
+}
+
+#[test]
+fn what_is_done_is_what_it_costs() {
+    rounds_cost_what_they_do();
+    a_look_takes_what_there_is();
+}
+
+#[cfg(fuzzing)]
+#[test]
+fn each_is_found_where_it_is_planted() {
+    use sync::mutant::must_be_caught;
+    must_be_caught("transact: a look copies what was written", rounds_cost_what_they_do);
+    must_be_caught("transact: a savepoint copies what was written", rounds_cost_what_they_do);
+    must_be_caught("transact: a look takes what memory its caller has", a_look_takes_what_there_is);
 }

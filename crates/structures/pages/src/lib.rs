@@ -82,6 +82,20 @@ struct Descriptor {
     notes: [AtomicU64; 2],
 }
 
+/// Whether memory is what a new descriptor is: zeros. Of a pool that is never full the system need not give all.
+///
+/// # Safety
+/// It is memory for a descriptor, all of which has a value.
+unsafe fn is_as_new(place: NonNull<Descriptor>) -> bool {
+    // Models have more in their atomics.
+    if cfg!(any(loom, shuttle)) {
+        return false;
+    }
+    // SAFETY: the caller's promise; words are less aligned than a descriptor, which is a whole number of them.
+    let words = unsafe { core::slice::from_raw_parts(place.cast::<u64>().as_ptr(), size_of::<Descriptor>() / 8) };
+    words.iter().all(|word| *word == 0)
+}
+
 /// What tools call the pages themselves.
 pub const PAGE: ObjectKind = ObjectKind { number: 0, name: "page", stride_bytes: PAGE_BYTES, fields: &[(0, "bytes")] };
 const DESCRIPTOR: ObjectKind = table_kind!(Descriptor as "descriptor of a page" {
@@ -154,8 +168,14 @@ impl PagePool {
         let descriptors = arena.allocate_permanent(layout)?.cast::<Descriptor>();
         for number in 0..page_count as usize {
             // SAFETY: in bounds of the fresh array.
+            let place = unsafe { descriptors.add(number) };
+            // SAFETY: as above. Memory of an arena has been written, or comes as zeros from the system.
+            if unsafe { is_as_new(place) } {
+                continue;
+            }
+            // SAFETY: as above.
             unsafe {
-                descriptors.add(number).write(Descriptor {
+                place.write(Descriptor {
                     next: AtomicU32::new(END),
                     retired: Retired::new(),
                     notes: [AtomicU64::new(0), AtomicU64::new(0)],

@@ -1,5 +1,6 @@
 //! Memory for an arena from the global allocator: for tests, benchmarks, and users within one process.
 
+#[cfg(not(shuttle))]
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
@@ -9,8 +10,13 @@ use crate::OutOfMemory;
 /// any content); an [`Arena`](crate::Arena) borrows it.
 pub struct HeapRegion {
     base: NonNull<u8>,
-    layout: Layout,
+    size_bytes: usize,
+    /// What was asked of the allocator, and got: up to a page more.
+    #[cfg(not(shuttle))]
+    block: (NonNull<u8>, Layout),
 }
+
+const PAGE_BYTES: usize = 4096;
 
 // SAFETY: the block is plain memory that the region alone owns.
 unsafe impl Send for HeapRegion {}
@@ -23,18 +29,25 @@ impl HeapRegion {
     /// # Errors
     /// [`OutOfMemory`] if the system has not so much.
     pub fn new(size_bytes: usize) -> Result<HeapRegion, OutOfMemory> {
-        let layout = Layout::from_size_align(size_bytes.max(1), 4096).map_err(|_| OutOfMemory)?.pad_to_align();
+        let size_bytes = size_bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(OutOfMemory)?;
         #[cfg(shuttle)]
-        let base = crate::fixed::take(layout.size());
-        // SAFETY: the size is not zero.
+        return Ok(HeapRegion { base: crate::fixed::take(size_bytes), size_bytes });
+        // Of memory that it aligns by itself the system's allocator writes each byte.
         #[cfg(not(shuttle))]
-        let base = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
-        Ok(HeapRegion { base, layout })
+        {
+            let with_slack = size_bytes.checked_add(PAGE_BYTES).ok_or(OutOfMemory)?;
+            let layout = Layout::from_size_align(with_slack, align_of::<u64>()).map_err(|_| OutOfMemory)?;
+            // SAFETY: the size is not zero.
+            let block = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) }).ok_or(OutOfMemory)?;
+            // SAFETY: less than a page further on, so within the block, and the region ends in it.
+            let base = unsafe { block.add(block.as_ptr().align_offset(PAGE_BYTES)) };
+            Ok(HeapRegion { base, size_bytes, block: (block, layout) })
+        }
     }
 
     /// Writes to every page, so that later use takes no page fault (as `MAP_POPULATE` does).
     pub fn populate(&mut self) {
-        for offset in (0..self.layout.size()).step_by(4096) {
+        for offset in (0..self.size_bytes).step_by(PAGE_BYTES) {
             // SAFETY: within the block, which is borrowed exclusively.
             unsafe { self.base.add(offset).write_volatile(0) };
         }
@@ -51,18 +64,18 @@ impl HeapRegion {
 
     /// Size in bytes, a multiple of 4 KiB.
     pub fn size_bytes(&self) -> usize {
-        self.layout.size()
+        self.size_bytes
     }
 }
 
 impl Drop for HeapRegion {
     fn drop(&mut self) {
         #[cfg(shuttle)]
-        crate::fixed::give_back(self.layout.size(), self.base);
+        crate::fixed::give_back(self.size_bytes, self.base);
         // SAFETY: allocated in `new` with this layout; an arena in it borrowed the region and is gone.
         #[cfg(not(shuttle))]
         unsafe {
-            alloc::alloc::dealloc(self.base.as_ptr(), self.layout)
+            alloc::alloc::dealloc(self.block.0.as_ptr(), self.block.1)
         }
     }
 }
