@@ -275,7 +275,9 @@ impl<'t> Attached<'t> {
     ) -> Result<Option<&Transaction<OpenNode>>, Errno> {
         match self.begun() {
             None => Ok(None),
-            Some(begun) if ptr::eq(begun.process, process) || planted("c: a transaction serves any process") => {
+            Some(begun)
+                if ptr::eq(begun.process, process) || planted("scalefs-c: a transaction serves any process") =>
+            {
                 Ok(Some(&begun.transaction))
             }
             Some(_) => reason::invalid("the thread's transaction is of another process: end it first"),
@@ -330,7 +332,7 @@ impl<'t> Attached<'t> {
 
     /// Lets nothing happen of a transaction that was not ended.
     fn abort_what_is_open(&self) {
-        if planted("c: a thread is detached from its transaction") {
+        if planted("scalefs-c: a thread is detached from its transaction") {
             return;
         }
         if let Some(process) = self.begun().map(|begun| begun.process) {
@@ -361,10 +363,11 @@ impl<'t> Attached<'t> {
     fn count_call(&self) {
         let calls = &self.thread.calls;
         calls.set(calls.get() + 1);
-        let is_in_a_callback = self.is_in_a_callback() && !planted("c: maintenance comes in the middle of a call");
+        let is_in_a_callback =
+            self.is_in_a_callback() && !planted("scalefs-c: maintenance comes in the middle of a call");
         if calls.get() >= CALLS_PER_MAINTENANCE && !is_in_a_callback {
             calls.set(0);
-            if planted("c: what a detached thread has left stays") {
+            if planted("scalefs-c: what a detached thread has left stays") {
                 self.file_system().maintain(self.core, &Outside);
             } else {
                 self.file_system().maintain_with_idle_cores(self.core, &Outside);

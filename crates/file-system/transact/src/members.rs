@@ -9,7 +9,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use posix_calls::Errno;
 use scalefs::FileSystem;
-use sync::mutant::planted;
 
 use crate::attempts::{Attempts, Claims};
 use crate::path_calls::{End, PathCalls};
@@ -54,9 +53,7 @@ impl Together {
         struct Told<'m>(&'m mut Members, &'m Condvar);
         impl Drop for Told<'_> {
             fn drop(&mut self) {
-                if !planted("transact: an end that panics is not told") {
-                    self.0.outcome.get_or_insert(Err(Errno::ECANCELED.number()));
-                }
+                self.0.outcome.get_or_insert(Err(Errno::ECANCELED.number()));
                 self.1.notify_all();
             }
         }

@@ -82,32 +82,29 @@ fn other_writes_that_wait_for_space_are_whole() {
     assert!(content(&files, "f") == [&by_page()[..], b"end"].concat());
 }
 
-/// An instance that is full of names, of which a quarter was removed: so many of that are there.
-fn full_of_names() -> (FileSystem, u32) {
+/// The commit needs memory for names that becomes free with maintenance, and finds it as a plain call does.
+fn a_commit_waits_for_space() {
+    /// Fewer than calls between two maintenances, and it takes some of these until memory is free.
+    const NAMES: u32 = 16;
     let files = files(16, 2 << 20);
     let root = files.root().unwrap();
     root.create("f").unwrap();
     let full = (0..).find(|n| root.hard_link("f", format!("l{n}")).is_err()).unwrap();
-    (0..full / 4).for_each(|n| root.remove_file(format!("l{n}")).unwrap());
-    (files, full / 4)
-}
-
-/// The commit needs memory for names that becomes free with maintenance, and finds it as a plain call does.
-fn a_commit_waits_for_space() {
-    let (by_calls, removed) = full_of_names();
-    let root = by_calls.root().unwrap();
-    let of_calls = (0..removed).find(|n| root.hard_link("f", format!("m{n}")).is_err()).unwrap_or(removed);
-    let (files, _) = full_of_names();
+    assert!(full > 1000, "{full}");
     let prepared = Rc::new(Cell::new(0));
-    let link = |n: &u32| {
-        files.transaction(|t| {
+    for round in 0..8 {
+        let names = round * NAMES..(round + 1) * NAMES;
+        names.clone().for_each(|n| root.remove_file(format!("l{n}")).unwrap());
+        let made = files.transaction(|t| {
             t.take_part(Counts { prepared: prepared.clone(), ..Counts::default() });
-            t.hard_link("f", format!("m{n}"))
-        })
-    };
-    let made = (0..removed).find(|n| link(n).is_err()).unwrap_or(removed);
-    assert!(of_calls > removed / 4 && made >= of_calls * 9 / 10, "{made}, by calls {of_calls}, of {removed}");
-    assert_eq!(prepared.get(), made, "each participant is prepared once");
+            names.clone().try_for_each(|n| t.hard_link("f", format!("m{n}")))
+        });
+        assert!(made.is_ok(), "{made:?} in round {round}");
+        assert_eq!(prepared.get(), round + 1, "each participant is prepared once");
+    }
+    // So it is with a plain call.
+    (0..NAMES).for_each(|n| root.remove_file(format!("m{n}")).unwrap());
+    (0..NAMES).for_each(|n| root.hard_link("f", format!("l{n}")).unwrap());
 }
 
 /// What is not found after all leaves nothing.
@@ -290,8 +287,8 @@ fn a_wait_that_ends_leaves_nothing() {
 }
 
 /// A process on a core of an instance.
-fn with_process(check: impl for<'c> FnOnce(&'c dyn Fn() -> InProcess<'c, Spin>)) {
-    let config = OwnedConfig { metadata_bytes: 8 << 20, page_count: 64, core_count: 1, ..OwnedConfig::default() };
+fn with_process(metadata_bytes: usize, check: impl for<'c> FnOnce(&'c dyn Fn() -> InProcess<'c, Spin>)) {
+    let config = OwnedConfig { metadata_bytes, page_count: 64, core_count: 1, ..OwnedConfig::default() };
     let instance = OwnedScaleFs::create(config).unwrap();
     let core = instance.claim(0, OwnerId::new(1).unwrap()).unwrap();
     let process = scalefs::Process::new(instance.file_system(), &core, Credentials::SUPERUSER).unwrap();
@@ -311,7 +308,7 @@ fn number(call: &impl DataOperations, fd: u32) -> Result<u64, Errno> {
 /// It had succeeded and was not there: on its way to its place a descriptor first went to a number behind all others.
 fn a_descriptor_comes_to_the_last_number() {
     const LAST: u32 = DESCRIPTOR_LIMIT - 1;
-    with_process(|call| {
+    with_process(8 << 20, |call| {
         let (f, g) = (open(&call(), b"f"), open(&call(), b"g"));
         let (of_f, of_g) = (number(&call(), f).unwrap(), number(&call(), g).unwrap());
         let fs = Transactional::new(Sharing::Shared, || WithData(call()));
@@ -339,6 +336,28 @@ fn a_descriptor_comes_to_the_last_number() {
     });
 }
 
+/// Who had never committed before memory was full was refused every commit from then on, for want of a note.
+fn names_are_removed_together_where_memory_is_full() {
+    with_process(2 << 20, |call| {
+        let (at, objects) = (|| Start::WorkingDirectory, || call());
+        data::close(&call(), open(&call(), b"f")).unwrap();
+        let link =
+            |n: u32| names::link(objects().objects(), (at(), b"f"), (at(), format!("{n}").as_bytes()), Follow::Nothing);
+        let full = (0..).find(|n| link(*n) == Err(Errno::ENOSPC)).unwrap();
+        assert!(full > 1000, "{full}");
+        let fs = Transactional::new(Sharing::Shared, || WithData(call()));
+        for number in (0..full).step_by(10) {
+            let remove = |n: u32| names::unlink(objects().objects(), at(), format!("{n}").as_bytes());
+            let together = fs.transaction(|t| {
+                (number..full.min(number + 10))
+                    .try_for_each(|n| names::unlink(&t.begin(), Start::WorkingDirectory, format!("{n}").as_bytes()))
+            });
+            assert_eq!(together, Ok(()), "from {number} on");
+            assert_eq!(remove(number), Err(Errno::ENOENT));
+        }
+    });
+}
+
 /// The commit panicked, in the middle of another transaction's names.
 fn a_savepoint_of_another_transaction_is_refused() {
     let (file_system, process) = world();
@@ -361,7 +380,7 @@ fn a_savepoint_of_another_transaction_is_refused() {
 
 /// By fault, in the words of docs/notes/planted-faults.md, its test.
 type Shown = (&'static str, fn());
-const SHOWN: [Shown; 11] = [
+const SHOWN: [Shown; 12] = [
     ("transact: what finds space later is written from its start", an_append_that_waits_for_space_is_made_once),
     ("", other_writes_that_wait_for_space_are_whole),
     ("transact: a commit looks for space once", a_commit_waits_for_space),
@@ -372,6 +391,7 @@ const SHOWN: [Shown; 11] = [
     ("transact: who was woken has run in vain", who_is_woken_has_not_failed),
     ("transact: what a panic or a wait has ended stays kept", a_wait_that_ends_leaves_nothing),
     ("", a_descriptor_comes_to_the_last_number),
+    ("scalefs: each block of notes is allocated", names_are_removed_together_where_memory_is_full),
     ("transact: any savepoint will do", a_savepoint_of_another_transaction_is_refused),
 ];
 
