@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from commutant.documents import text
 from commutant.support import UsageError, paused_collector
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from commutant.corpus import TestCase
     from commutant.mtrace import Finding
     from commutant.remedy import Change, Scene, Sense, Traffic
@@ -72,7 +74,16 @@ def command(
     By transfers, says how many transfers of lines from core to core changes save while many cores make the calls again
     and again, also where no test is freed.
     """
-    from commutant.remedy import foretell, print_foretold, print_ranking, rank, remedy_document, scene_of
+    from commutant.remedy import (
+        divided_locks,
+        foretell,
+        print_divided,
+        print_foretold,
+        print_ranking,
+        rank,
+        remedy_document,
+        scene_of,
+    )
     from commutant.runs import load_run
 
     results.refuse_existing(output)
@@ -98,7 +109,8 @@ def command(
             foretold = foretell(scene, wanted)
             rows = [(wanted, foretold, len(foretold.freed))]
         else:
-            ranking = rank(scene, sense_of(scene, tests), limit)
+            locks = divided_locks(loaded.verdicts())
+            ranking = rank(scene, sense_of(scene, tests, [lock.name for lock in locks]), limit)
             rows = [((one.change,), one.alone, one.together) for one in ranking.changes]
     if format_ == "json":
         document = remedy_document(rows, calls, len(scene.tests), scene.judged, scene.has_pictures)
@@ -106,7 +118,12 @@ def command(
     elif wanted:
         results.draw(lambda screen: print_foretold(foretold, calls, len(scene.tests), screen), output)
     else:
-        results.draw(lambda screen: print_ranking(ranking, calls, screen), output)
+
+        def paint(screen: Console) -> None:
+            print_divided(locks, screen)
+            print_ranking(ranking, calls, screen)
+
+        results.draw(paint, output)
     return 0
 
 
@@ -191,23 +208,30 @@ def refuse_unknown(scene: Scene, changes: tuple[Change, ...]) -> None:
             raise UsageError(f"--{change.way.value} {place}: no shared line of the run has this place{hint}")
 
 
-def sense_of(scene: Scene, tests: dict[str, TestCase]) -> Sense:
-    """What the members of a run are used for, for who knows its tests."""
+def sense_of(scene: Scene, tests: dict[str, TestCase], locks: Iterable[str] = ()) -> Sense:
+    """What the members of a run are used for, for who knows its tests and its locks."""
     from commutant.remedy import Sense
     from commutant.report import has_failing_call
     from commutant.support import IdentityCache
 
     fails = IdentityCache(has_failing_call)
-    return Sense(scene, {test for test in scene.tests if fails(tests[test].orders)})
+    return Sense(scene, {test for test in scene.tests if fails(tests[test].orders)}, locks)
 
 
 def worth_in(run: Run) -> Callable[[Finding], list[str]] | None:
     """What changes of a finding's fields would free in a run; None if the run does not tell."""
-    from commutant.remedy import scene_of, worth_of
+    from commutant.remedy import divided_locks, lock_of, scene_of, worth_of
 
     try:
         scene = scene_of(run.verdicts())
     except UsageError:  # a run without the bytes that were touched
         return None
-    sense = sense_of(scene, run.tests)
-    return lambda finding: worth_of(scene, sense, finding)
+    locks = {lock.name: lock for lock in divided_locks(run.verdicts())}
+    sense = sense_of(scene, run.tests, locks)
+
+    def worth(finding: Finding) -> list[str]:
+        lock = locks.get(lock_of(finding, locks))
+        divided = [f"{lock}: frees {len(lock.freed):,}"] if lock is not None else []
+        return divided + worth_of(scene, sense, finding)
+
+    return worth

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from commutant.remedy.places import parts_of
 from commutant.support import UsageError
 
 LONGEST_PLACE = 200
@@ -86,6 +87,6 @@ def _place(way: Way, text: str) -> str:
     place = text.strip().removeprefix("struct ").replace("[]", "")
     if way not in (Way.DROP, Way.DROP_PREFETCH) and "." not in place:
         raise UsageError(f"--{way.value} {text!r:.80}: expected TYPE.FIELD, such as files_struct.fd_array")
-    if not place or len(place) > LONGEST_PLACE or any(not part for part in place.split(".")):
+    if not place or len(place) > LONGEST_PLACE or any(not part for part in parts_of(place)):
         raise UsageError(f"--{way.value} {text!r:.80}: expected TYPE.FIELD or a variable, such as init_ucounts")
     return place

@@ -6,7 +6,19 @@ part of one, or a variable. Indices of arrays are no part of a place.
 
 from __future__ import annotations
 
+_ARGUMENTS, _ASIDE = "<..>", "<\0>"
+"""Long arguments of a type, as names show them, and what stands for them while a name is taken apart."""
 _PREFIXES = ("per-CPU ", "struct ", "union ")
+
+
+def parts_of(place: str, most: int = 0) -> list[str]:
+    """The names that a place consists of; at most so many are split off. Dots in a type's arguments part nothing.
+
+    >>> parts_of("Mutex<..>.inner")
+    ['Mutex<..>', 'inner']
+    """
+    parts = place.replace(_ARGUMENTS, _ASIDE).split(".", most or -1)
+    return [part.replace(_ASIDE, _ARGUMENTS) for part in parts]
 
 
 def place_of(name: str) -> str:
@@ -28,7 +40,7 @@ def member_of(name: str) -> tuple[str, bool]:
     """
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
-    parts = name.split(".", 2)
+    parts = parts_of(name, 2)
     return ".".join(parts[:2]).replace("[]", ""), len(parts) > 1 and parts[1].endswith("[]")
 
 

@@ -64,7 +64,7 @@ def rank(scene: Scene, sense: Sense, count: int = DEFAULT_COUNT) -> Ranking:
         if len(together.chosen) < count and 0 < alone[change] <= 2 * together.gain(change)[0]:
             together.take(change)
     while len(together.chosen) < count:  # then what only frees tests together with others
-        gains = [(together.gain(change)[0], change) for change in order]
+        gains = [(together.gain(change)[0], change) for change in order if alone[change]]
         best = max(gains, key=lambda one: one[0], default=(0, None))
         if best[1] is None or not best[0]:
             break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from commutant.remedy.change import Way
 from commutant.remedy.places import member_of, place_of
@@ -13,14 +13,14 @@ from commutant.report import HintKind, kind_by_name
 class Sense:
     """What a run's members are used for.
 
-    Counters may be divided per core. The write of a lock word may be left out where it is taken in vain: if one of the
-    calls fails in most of the tests that share it. A read may be left out of plain data. Any other write may be left
-    out, but not where the other core looks at what is written: there it changes something. A variable as a whole (the
-    accounting of a user) may be left alone.
+    Counters may be divided per core. The write of a lock's word is never left out: who needs the lock takes it, and to
+    divide it is a remedy of its own (`commutant.remedy.divide`). A read may be left out of plain data. Any other write
+    may be left out, but not where the other core looks at what is written: there it changes something. A variable as a
+    whole (the accounting of a user) may be left alone.
     """
 
-    def __init__(self, scene: Scene, failing: Collection[str]) -> None:
-        """`failing` are the tests in which one of the calls can only fail."""
+    def __init__(self, scene: Scene, failing: Collection[str], locks: Iterable[str] = ()) -> None:
+        """`failing` are the tests in which one of the calls can only fail; `locks` are those that the run tells of."""
         kinds: dict[str, set[HintKind | None]] = {}
         lines = {id(line): line for case in scene.cases for line in case.lines}
         for line in lines.values():
@@ -28,7 +28,8 @@ class Sense:
                 if any(written & mask for _, _, written in line.touched):
                     path = place_of(name).partition(".")[2] or name
                     kinds.setdefault(member_of(name)[0], set()).add(kind_by_name(path))
-        locks = {member for member, found in kinds.items() if HintKind.LOCK in found}
+        named = {member_of(lock.partition(" (")[0])[0] for lock in locks}
+        locks = {member for member, found in kinds.items() if HintKind.LOCK in found or member in named}
         tests: dict[str, set[str]] = {lock: set() for lock in locks}
         for case, ids in zip(scene.cases, scene.by_case, strict=True):
             for at in case.examined:
@@ -46,7 +47,7 @@ class Sense:
         ways = [Way.MOVE]
         if is_array:
             ways.append(Way.SPREAD)
-        if member not in self._locks or member in self._in_vain:
+        if member not in self._locks:
             ways.append(Way.DROP_WRITE)
         if kinds & {HintKind.REFERENCE_COUNT, HintKind.STATISTICS}:
             ways.append(Way.SPLIT)

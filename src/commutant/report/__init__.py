@@ -17,7 +17,7 @@ from commutant.report.groups import (
     has_idle_call,
     may_fail,
 )
-from commutant.report.hints import HintKind, hint, kind_by_name
+from commutant.report.hints import HintKind, hint, kind_by_name, kind_of
 from commutant.report.junit import junit
 from commutant.report.listing import chosen_tests, line_of_test, lines_of_tests
 from commutant.report.markdown import cell, code, folded, table
@@ -63,6 +63,7 @@ __all__ = [
     "json_of_test",
     "junit",
     "kind_by_name",
+    "kind_of",
     "line_of_test",
     "lines_of_tests",
     "loop_of",

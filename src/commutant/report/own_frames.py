@@ -1,7 +1,8 @@
 """Names that a reader owns: of an access's stack, the innermost function in files of the reader's own.
 
 What a library shares it mostly touches in code of others: in a language's library, in the C library, in the wrapper
-that an adapter adds. Debug information says which file a frame is of; where it says nothing, the accessing function stays.
+that an adapter adds. Debug information says which file a frame is of; where it says nothing, the accessing function
+stays.
 """
 
 from __future__ import annotations
