@@ -58,6 +58,7 @@ def test_results_on_a_pipe_have_no_colours(process):
 
 
 def test_a_line_a_minute_where_there_is_no_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(console, "_line_printed_at", 0.0)
     seconds = iter([0.0, 30.0, 61.0, 100.0, 122.0])
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     with console.ProgressBar("checking") as bar:

@@ -162,3 +162,26 @@ def test_the_gate_of_a_new_project_fails_on_sharing_that_its_baseline_does_not_k
 def test_the_crate_for_adapters_passes_its_own_tests(tmp_path: Path) -> None:
     command = ["cargo", "test", "--offline", "--quiet", "--manifest-path", str(RUST_CRATE / "Cargo.toml")]
     subprocess.run(command, env={**os.environ, "CARGO_TARGET_DIR": str(tmp_path)}, check=True)
+
+
+def test_rust_has_the_types_that_the_model_says(tmp_path: Path) -> None:
+    model = f"{Path(__file__).with_name('job_queue.py')}:JobQueue"
+    new_project(load_interface(model), model, "rust", tmp_path / "queue")
+    text = (tmp_path / "queue/src/lib.rs").read_text()
+    for call, answer in (
+        ("submit", "Handle"),
+        ("lease", "Result<Handle, Errno>"),
+        ("payload", "Result<Member, Errno>"),
+        ("ack", "Result<i64, Errno>"),
+    ):
+        assert f"fn {call}(object: &Object, _arguments: Arguments) -> {answer} {{" in text
+    assert text.count("Err(Errno(11)) // EAGAIN") == 1
+    new_project(load_interface("counter"), "counter", "rust", tmp_path / "counter")
+    assert "fn read(object: &Object, _arguments: Arguments) -> i64 {" in (tmp_path / "counter/src/lib.rs").read_text()
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_what_is_built_and_run_is_not_kept(language: str, tmp_path: Path) -> None:
+    new_project(load_interface("map"), "map", language, tmp_path / "project")
+    ignored = (tmp_path / "project/.gitignore").read_text().splitlines()
+    assert ignored == ["/target/" if language == "rust" else "/build/", "/runs/"]

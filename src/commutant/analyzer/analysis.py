@@ -29,7 +29,15 @@ from commutant.documents import read as read_document
 from commutant.guard import no_state, time_limit
 from commutant.lang import Interface, Type, model_hash
 from commutant.pool import FEW, MakeExecutor, ModelReference, map_in_processes, name_of_set
-from commutant.support import OnProgress, ResultCache, UsageError, engine_hash, no_progress, plural
+from commutant.support import (
+    OnProgress,
+    ResultCache,
+    UsageError,
+    did_you_mean,
+    engine_hash,
+    no_progress,
+    plural,
+)
 from commutant.symbolic import explore
 
 Detail = Literal["counts", "conditions", "smt2", "data"]
@@ -261,7 +269,8 @@ def sets_of_calls(
     known = interface.call_names()
     for name in calls or ():
         if name not in known:
-            raise UsageError(f"{interface.interface_name} has no call {name!r}; it has {', '.join(known)}")
+            guess = did_you_mean(name, known)
+            raise UsageError(f"{interface.interface_name} has no call {name!r}; it has {', '.join(known)}{guess}")
     if calls and len(calls) == size and not with_self:
         return [tuple(sorted(calls, key=known.index))]
     return list(combinations_with_replacement([name for name in known if not calls or name in calls], size))[::sample]

@@ -25,7 +25,28 @@ if TYPE_CHECKING:
 _SHOW_AFTER_SECONDS = 0.4
 _REFRESH_SECONDS = 0.1
 _LINE_SECONDS = 60.0
-"""Where there is no terminal, a line so often says how far the work is."""
+"""Where there is no terminal, a line so often says how far the work is, whatever part of it that is."""
+_line_printed_at = time.monotonic()
+
+
+_PLAIN_SIGNS = str.maketrans(
+    {
+        "∥": "||",
+        "→": "->",
+        "►": ">",
+        "≠": "!=",
+        "≤": "<=",
+        "≥": ">=",
+        "…": "...",
+        "×": "x",
+        "·": ".",
+        "–": "-",
+        **dict.fromkeys("─━╶╴╸╺", "-"),
+        **dict.fromkeys("│┃", "|"),
+        **dict(zip("▁▂▃▄▅▆▇█", ".:-=+*%@", strict=True)),
+    }
+)
+"""What stands for signs that a terminal's encoding does not have, as in the C locale."""
 
 
 class OutputError(Exception):
@@ -52,6 +73,7 @@ class _GuardedStream:
             return self._stream.write(text)
         except UnicodeEncodeError:
             encoding = self._stream.encoding or "ascii"
+            text = text.translate(_PLAIN_SIGNS)
             return self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         except OSError as error:
             self._failed(error)
@@ -72,6 +94,12 @@ class _GuardedStream:
             os.close(devnull)
         if not isinstance(error, BrokenPipeError):
             raise OutputError(f"cannot write {self._name}: {error.strerror or error}") from error
+
+
+def begin_minute() -> None:
+    """The work begins: without a terminal, the first line that says how far it is comes after a minute."""
+    global _line_printed_at
+    _line_printed_at = time.monotonic()
 
 
 def guard_streams() -> None:
@@ -146,7 +174,9 @@ def results() -> Console:
     """A rich console on standard output, for the report functions."""
     from rich.console import Console
 
-    return Console(file=_results(), highlight=False)
+    # NO_COLOR (no-color.org) is taken to mean plain text: no bold either.
+    plain = {"color_system": None} if os.environ.get("NO_COLOR") else {}
+    return Console(file=_results(), highlight=False, **plain)  # type: ignore[arg-type]
 
 
 class ProgressBar:
@@ -160,7 +190,6 @@ class ProgressBar:
         self._title = title
         self._started = time.monotonic()
         self._last = 0.0
-        self._printed_at = self._started
         self._wanted = sys.stderr.isatty()
         self._bar: RichProgress | None = None
         self._task: Any = None
@@ -205,8 +234,9 @@ class ProgressBar:
             self._say_line(time.monotonic(), text)
 
     def _say_line(self, now: float, text: str) -> None:
-        if now - self._printed_at >= _LINE_SECONDS:
-            self._printed_at = now
+        global _line_printed_at
+        if now - _line_printed_at >= _LINE_SECONDS:
+            _line_printed_at = now
             message(f"{self._title}: {text}")
 
     def _start(self) -> None:

@@ -19,7 +19,7 @@ import click
 
 from commutant import __version__
 from commutant.cli import console
-from commutant.support import CommutantError, fill_standard_streams, text_of
+from commutant.support import CommutantError, did_you_mean, fill_standard_streams, text_of
 
 EXIT_OK = 0
 EXIT_USAGE = 2
@@ -53,6 +53,7 @@ VERBS = (
     "prepare",
     "cache",
     "completion",
+    "help",
 )
 """Each is a module of this package with a click command named `command`."""
 
@@ -71,6 +72,15 @@ class VerbGroup(click.Group):
         command = importlib.import_module(f"commutant.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is meant; UsageError for one that there is not, with the one that it is like."""
+        name = str(args[0]) if args else ""
+        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
+            ctx.fail(f"No such command {name!r:.80}{did_you_mean(name, VERBS)}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(
@@ -101,6 +111,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     with contextlib.suppress(OSError):
         fill_standard_streams()
     console.guard_streams()
+    console.begin_minute()
     _set_signals()
     try:
         code = _dispatch(list(sys.argv[1:] if arguments is None else arguments))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +22,19 @@ FILE_WIDTH = 120
 
 
 def refuse_existing(path: Path | None) -> None:
-    """Raises UsageError if `-o` names something that exists, or a file in no folder; for the time before the work."""
+    """Raises UsageError if `-o` names something that exists, or a file in no folder, or in one that cannot be written;
+    for the time before the work, which would be lost."""
     if path is None:
         return
     if path.exists():
         raise UsageError(f"{path} exists already; -o takes the name of a new file")
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent} is no folder; -o takes the name of a new file in one that exists")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror or error}; nothing was run") from error
 
 
 def put(pieces: Iterable[str], path: Path | None) -> None:

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from commutant.lang.interface import Interface
-from commutant.support import UsageError, text_of
+from commutant.support import UsageError, did_you_mean, text_of
 
 SHIPPED = {
     "allocator": "commutant.interfaces.libraries.allocator:Allocator",
@@ -63,9 +63,17 @@ def load_interface(argument: str) -> type[Interface]:
         return _pick(_module_from_file(Path(path_text)), class_name, argument)
     if class_name:
         return _pick(_module_by_name(path_text), class_name, argument)
-    raise UsageError(
-        f"unknown interface {argument!r}: expected one of {', '.join(SHIPPED)}, or FILE.py[:Class], or module:Class"
-    )
+    raise UsageError(f"unknown interface {argument!r}: {_known_to(argument)}")
+
+
+def _known_to(argument: str) -> str:
+    """What was expected in place of an unknown name: of a call, the shortest interface that has it."""
+    names = [name for name in SHIPPED if argument in load_interface(name).call_names()]
+    if names:
+        best = min(names, key=lambda name: (name != "posix18", name))
+        return f"it is a call of {best}: `commutant check {best} --calls {argument},{argument}`"
+    guess = did_you_mean(argument, SHIPPED)
+    return f"expected one of {', '.join(SHIPPED)}, or FILE.py[:Class], or module:Class{guess}"
 
 
 def model_hash(interface: type[Interface]) -> str:

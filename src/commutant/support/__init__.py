@@ -13,6 +13,7 @@ from commutant.support.closing import close_at_exit
 from commutant.support.collector import paused_collector
 from commutant.support.errors import CommutantError, RunError, UsageError, text_of
 from commutant.support.files import private_folder, replace_file, whole_file
+from commutant.support.guess import did_you_mean
 from commutant.support.identity_cache import IdentityCache, Made, map_unique
 from commutant.support.installed import (
     annotations_folder,
@@ -53,6 +54,7 @@ __all__ = [
     "close_at_exit",
     "confinement_layers",
     "decompressed",
+    "did_you_mean",
     "die_with",
     "engine_hash",
     "fill_standard_streams",

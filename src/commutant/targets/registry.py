@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from commutant.support import UsageError
+from commutant.support import UsageError, did_you_mean
 from commutant.targets.base import Target
 from commutant.targets.options import Option
 
@@ -50,7 +50,9 @@ def parse_target(argument: str) -> tuple[str, dict[str, str]]:
     if len(argument) > _MAX_ARGUMENT_CHARACTERS or "\0" in argument:
         raise UsageError(f"a target is at most {_MAX_ARGUMENT_CHARACTERS} characters, without NUL")
     if name not in TARGETS:
-        raise UsageError(f"unknown target {name!r}; expected one of {', '.join(sorted(TARGETS))}, as in linux:fs=ramfs")
+        guess = did_you_mean(name, TARGETS)
+        known = ", ".join(sorted(TARGETS))
+        raise UsageError(f"unknown target {name!r}; expected one of {known}, as in linux:fs=ramfs{guess}")
     options: dict[str, str] = {}
     # Doubled commas stand aside as NUL, which no argument has.
     for part in rest.replace(",,", "\0").split(",") if rest else ():

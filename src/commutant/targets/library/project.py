@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import types
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
@@ -17,13 +19,19 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from commutant.lang import ESCAPES, Errno, Interface, OpaqueValue
+from commutant.lang import ESCAPES, BoolType, Errno, Interface, IntType, OpaqueValue, SortType, describe_type
 from commutant.support import UsageError
 from commutant.targets.library.target import INCLUDE, RUST_CRATE
 
 LANGUAGES = ("c", "cpp", "rust")
 """The languages that adapters are written in, as the command line names them."""
 
+_IGNORED = {
+    "c": "/build/\n/runs/\n",
+    "cpp": "/build/\n/runs/\n",
+    "rust": "/target/\n/runs/\n",
+}
+"""What of a project is made again: what is built, and runs."""
 _TEMPLATES = "templates"
 _SUFFIX = ".j2"
 
@@ -71,7 +79,7 @@ def new_project(interface: type[Interface], argument: str, language: str, folder
     name = "".join(letter if letter.isalnum() else "_" for letter in interface.interface_name)
     argument = _from_within(argument, folder)
     facts = {"interface": argument, "name": name, "calls": calls}
-    for path, text in _rendered(language, facts):
+    for path, text in [*_rendered(language, facts), (Path(".gitignore"), _IGNORED[language])]:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -105,7 +113,34 @@ def _answer(interface: type[Interface], name: str, language: str) -> tuple[str, 
         result: Any = getattr(interface(), name)(**arguments)
     except ESCAPES:
         result = NotImplemented  # of an empty object this call cannot be made
-    return _rust(result) if language == "rust" else (_c(result), "")
+    if language != "rust":
+        return _c(result), ""
+    answer, type_ = _rust(result)
+    declared, may_fail = _declared(getattr(interface, name))
+    if declared and may_fail:
+        is_error = isinstance(result, Errno) or result is NotImplemented
+        return answer if is_error else f"Ok({answer or '()'})", f" -> Result<{declared}, Errno>"
+    return answer, type_
+
+
+def _declared(function: Any) -> tuple[str, bool]:
+    """The Rust type of what the model's call is annotated to return beside errors, empty where it is none with a name;
+    and whether it may return an error."""
+    hint = typing.get_type_hints(function, include_extras=True).get("return")
+    parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    others = [part for part in parts if part is not Errno]
+    may_fail = len(others) < len(parts)
+    if len(others) != 1:
+        return "", may_fail
+    if others[0] in (None, type(None)):
+        return "()", may_fail
+    try:
+        type_ = describe_type(others[0], "the result")
+    except UsageError:
+        return "", may_fail
+    if isinstance(type_, SortType):
+        return ("Handle" if type_.sort.opaque else "Member"), may_fail
+    return {BoolType: "bool", IntType: "i64"}.get(type(type_), ""), may_fail
 
 
 def _c(result: Any) -> str:
