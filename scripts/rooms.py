@@ -53,11 +53,18 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
-def imports() -> Iterator[Import]:
-    """All imports between modules of the package, those inside of functions and for types included."""
+def imports(with_types: bool = True) -> Iterator[Import]:
+    """All imports between modules of the package, those inside of functions and for types (unless not) included."""
     known = modules()
     for importer, file in known.items():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        guarded = (
+            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        )
+        for_types = set() if with_types else {id(inner) for node in guarded for inner in ast.walk(node)}
+        for node in ast.walk(tree):
+            if id(node) in for_types:
+                continue
             if isinstance(node, ast.Import):
                 names = [(alias.name, "") for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -80,6 +87,17 @@ def room_arrows() -> Arrows:
         importer, imported = room(found.importer), room(found.module)
         if importer in rooms and imported in rooms and importer != imported:
             arrows[importer].add(imported)
+    return {name: frozenset(needed) for name, needed in arrows.items()}
+
+
+def file_arrows() -> Arrows:
+    """What each module imports of its own room, inside of functions too; imports for type checkers alone left out."""
+    known = modules()
+    arrows: dict[str, set[str]] = {name: set() for name in known}
+    for found in imports(with_types=False):
+        inner = f"{found.module}.{found.name}" if f"{found.module}.{found.name}" in known else found.module
+        if inner in known and inner != found.importer and room(inner) == room(found.importer):
+            arrows[found.importer].add(inner)
     return {name: frozenset(needed) for name, needed in arrows.items()}
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from commutant.report import causes, chosen_tests, lines_of_tests
+from msgspec import structs
+
+from commutant.campaign import Outcome
+from commutant.report import causes, chosen_tests, lines_of_tests, rows_of_tests
+from tests.campaign.fakes import make_test
 from tests.report.invented import invented_run
 
 TESTS = invented_run().tests
@@ -30,3 +34,13 @@ def test_a_line_says_what_a_test_does_and_what_comes_first() -> None:
     (line,) = lines_of_tests([judged])
     assert line.startswith(judged.test.id) and "conflict" in line and line.endswith("\n")
     assert f"<- {causes(judged)[0].title}, " in line
+
+
+def test_rows_that_read_alike_say_in_which_state_they_are():
+    one, other = make_test(0), make_test(0)
+    there = structs.replace(other, setup=())
+    in_class = structs.replace(one, id="x", equivalence_class="old ≠ new; n0 is a directory")
+    first, second = rows_of_tests([(one, Outcome.CONFLICTING), (there, None)])
+    assert first.endswith("  after open(name=n0, creat)") and second.endswith("  after nothing")
+    assert rows_of_tests([(one, None), (in_class, None)])[1].endswith("  where n0 is a directory")
+    assert rows_of_tests([(one, None), (make_test(1), None)])[0].endswith("rename(name=n0)"), "no two read alike"

@@ -20,6 +20,18 @@ def test_rooms_and_crates_stand_on_floors() -> None:
         assert all(floors[needed] < floors[above] for above, all_needed in arrows.items() for needed in all_needed)
 
 
+def test_files_of_a_room_stand_on_floors_too() -> None:
+    """No file needs one that needs it, not even inside a function: a loop there is one that nothing else shows."""
+    arrows = rooms.file_arrows()
+    floors = rooms.floors(arrows)
+    print(
+        f"{len(arrows)} files, {sum(map(len, arrows.values()))} arrows within rooms, {1 + max(floors.values())} floors"
+    )
+    assert len(arrows) > 300
+    assert rooms.file_arrows()["cli.show"] >= {"cli.console", "cli.options"}, "imports of modules count"
+    assert "runs.lookup" not in arrows["cli.options"], "those of other rooms do not"
+
+
 def test_a_loop_is_found() -> None:
     loop = {"a": frozenset({"b"}), "b": frozenset({"c"}), "c": frozenset({"a"}), "d": frozenset({"a"})}
     with pytest.raises(ValueError, match="a loop: a -> b -> c -> a"):

@@ -89,7 +89,7 @@ class TestArgument(_Text):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The ids that begin so, at most some hundred."""
-        from commutant.cli.show import ids_beginning
+        from commutant.runs import ids_beginning
 
         try:
             return [CompletionItem(one) for one in ids_beginning(incomplete, ctx.params.get("source"))]

@@ -19,7 +19,7 @@ from commutant.report.groups import (
 )
 from commutant.report.hints import HintKind, hint, kind_by_name, kind_of
 from commutant.report.junit import junit
-from commutant.report.listing import chosen_tests, line_of_test, lines_of_tests
+from commutant.report.listing import chosen_tests, line_of_test, lines_of_tests, rows_of_tests
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
@@ -80,6 +80,7 @@ __all__ = [
     "rank_shared",
     "read_sets",
     "report_document",
+    "rows_of_tests",
     "run_markdown",
     "sarif",
     "table",

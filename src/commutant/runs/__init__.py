@@ -23,6 +23,7 @@ from commutant.runs.directory import (
     write_document,
 )
 from commutant.runs.lines import VERDICT_LINES
+from commutant.runs.lookup import FoundTest, find_test, ids_beginning, tests_of_calls
 from commutant.runs.selection import corpus_of_sharing
 from commutant.runs.table import write_findings
 
@@ -33,13 +34,16 @@ __all__ = [
     "RUN_FILE",
     "VERDICT_LINES",
     "Check",
+    "FoundTest",
     "Generated",
     "Run",
     "RunInfo",
     "again_folder",
     "check",
     "corpus_of_sharing",
+    "find_test",
     "hash_of_tests",
+    "ids_beginning",
     "judged_tests",
     "load_run",
     "load_run_info",
@@ -47,6 +51,7 @@ __all__ = [
     "report_of",
     "run_again",
     "safe_folder_name",
+    "tests_of_calls",
     "write_atomically",
     "write_document",
     "write_findings",
