@@ -6,11 +6,11 @@ use scalefs::attributes::{self, Access, NewTime};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{DataOperations, Errno, Fields, InProcess, NodeOf, OpenFlags, Start};
+use scalefs::{DataOperations, Errno, Fields, InProcess, NodeOf, OpenFlags, Outside, Start};
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length};
 use crate::calls::{SCALEFS_EXCHANGE, SCALEFS_NO_REPLACE, SCALEFS_REPLACE, follow, scalefs_status, status_of};
-use crate::instance::{Outside, scalefs_process, scalefs_thread};
+use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 
 /// In place of a directory's descriptor: paths start at the working directory (AT_FDCWD).

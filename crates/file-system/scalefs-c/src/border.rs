@@ -2,9 +2,9 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
-use scalefs::{Errno, InProcess};
+use scalefs::{Errno, InProcess, Outside};
 
-use crate::instance::{Outside, scalefs_process, scalefs_thread};
+use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 
 /// Runs a call and turns its outcome into a number.

@@ -5,34 +5,16 @@ use core::ptr;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use percpu::{Core, OwnerId};
-use scalefs::{Credentials, Direct, Errno, Host, InProcess, OpenNode, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
+use scalefs::{Credentials, Direct, Errno, InProcess, OpenNode, Outside, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
 use sync::mutant::planted;
-use sync::{Wait, WaitReason};
 use transact::{Sharing, Transaction};
 
-use crate::{forks, reason};
+use crate::reason;
 
 /// Calls between two maintenances of a core.
 const CALLS_PER_MAINTENANCE: u32 = 64;
-
-/// The world outside: the system's clock, and waiting that lets other threads run.
-#[derive(Clone, Copy, Debug)]
-pub struct Outside;
-
-impl Wait for Outside {
-    fn wait(&self, _: WaitReason, round: u32) {
-        if round < 16 { std::hint::spin_loop() } else { std::thread::yield_now() }
-    }
-}
-
-impl Host for Outside {
-    fn now_ns(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-    }
-}
 
 /// A file system with its memory.
 pub struct scalefs_instance {
@@ -42,7 +24,6 @@ pub struct scalefs_instance {
     /// is refused rather than undefined.
     threads: Mutex<Vec<*mut scalefs_thread>>,
     processes: Mutex<Vec<*mut scalefs_process>>,
-    generation: u32,
 }
 
 /// A thread that is a core.
@@ -115,7 +96,6 @@ impl scalefs_instance {
                 attached: AtomicU32::new(0),
                 threads: Mutex::default(),
                 processes: Mutex::default(),
-                generation: forks::generation(),
             })),
             Err(error) => {
                 reason::keep(error.to_string());
@@ -126,7 +106,7 @@ impl scalefs_instance {
 
     /// Whether it was made in this process.
     fn check(&self) -> Result<(), Errno> {
-        if self.generation == forks::current() {
+        if self.owned.is_of_this_process() {
             Ok(())
         } else {
             reason::invalid("the instance is of the process that forked: a child makes one of its own")
@@ -170,7 +150,7 @@ impl scalefs_thread {
             return ptr::null_mut();
         }
         let Some(owner) = OwnerId::new(u64::from(std::process::id()).max(1)) else { return ptr::null_mut() };
-        match instance.owned.claim(core as usize, owner) {
+        match instance.owned.claim_waiting(core as usize, owner, &Outside) {
             Ok(claimed) => {
                 instance.attached.fetch_add(1, Ordering::AcqRel);
                 let core = UnsafeCell::new(Some(claimed));

@@ -10,7 +10,6 @@ mod at;
 mod border;
 mod calls;
 mod descriptors;
-mod forks;
 mod instance;
 mod reason;
 mod transactions;

@@ -3,11 +3,11 @@
 
 use core::ffi::{c_char, c_int};
 
-use scalefs::{Direct, Errno, OpenFlags, OpenNode, Start, names};
+use scalefs::{Direct, Errno, OpenFlags, OpenNode, Outside, Start, names};
 use transact::{Fault, Transaction};
 
 use crate::border::{bytes, on_names};
-use crate::instance::{Outside, scalefs_process, scalefs_thread};
+use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 
 /// scalefs_xbegin with all that a transaction is by itself: nothing reaches a disk, and no memory of the program is rolled back.

@@ -28,11 +28,18 @@ fn open(calls: &InProcess<'_, Spin>, path: &[u8], flags: OpenFlags) -> u32 {
 
 /// The calls of the front door.
 fn by_the_front(call: &str, count: usize) {
-    let root = FileSystem::create(OwnedConfig::default()).unwrap().root().unwrap();
+    let page_count = if call == "front-refused-pwrite" { 64 } else { 1 << 10 };
+    let root = FileSystem::create(OwnedConfig { page_count, ..OwnedConfig::default() }).unwrap().root().unwrap();
     let options = OpenOptions::new().read(true).write(true);
     let file = root.open_with("f", options.create(true)).unwrap();
     let mut page = [1; 4096];
     file.write_at(&page, 0).unwrap();
+    let mut pages = 1;
+    if call == "front-refused-pwrite" {
+        while file.write_at(&page, 4096 * pages).is_ok() {
+            pages += 1;
+        }
+    }
     for _ in 0..count {
         match call {
             "front-nothing" => {
@@ -47,6 +54,9 @@ fn by_the_front(call: &str, count: usize) {
             }
             "front-pwrite" => {
                 file.write_at(&page, 0).unwrap();
+            }
+            "front-refused-pwrite" => {
+                file.write_at(&page, 4096 * pages).unwrap_err();
             }
             other => panic!("{other}: no such call"),
         }

@@ -13,7 +13,8 @@
 //! callback, waits for nobody. What is left to do between calls is done when the last lease ends.
 //!
 //! **No space.** Space that was given up is free once all cores have maintained. A call that finds none asks
-//! [`Lease::make_room`] whether it is worth another try: as long as something is on its way. Where nothing is, nobody waits.
+//! [`Lease::make_room`] whether it is worth another try: as long as something is on its way. Where nothing is, nobody waits for
+//! it; twice it is tried again all the same, since memory of one class may have come to serve another.
 #![allow(unsafe_code)]
 
 use core::cell::{Cell, UnsafeCell};
@@ -37,6 +38,8 @@ use crate::owned::OwnedScaleFs;
 const CALLS_PER_MAINTENANCE: u32 = 64;
 /// So often a thread looks for a core that was used before it takes one that was not: the last looks are 50 microseconds apart.
 const LOOKS_FOR_A_USED_CORE: u32 = 2_000;
+/// Maintenances after which memory of one class serves another, whatever else is on its way.
+const ROUNDS_FOR_ANOTHER_CLASS: u32 = 2;
 /// Maintenances after which space that was given up is free, if no other thread is in a call; and further ones, each after a
 /// millisecond in which one can end its own.
 const ROUNDS_FOR_SPACE: u32 = 8;
@@ -213,6 +216,9 @@ impl Seated<'_> {
         if maintained.freed > 0 {
             is_full.store(false, Ordering::Relaxed);
             return searches <= ROUNDS_FOR_SPACE + PATIENT_ROUNDS_FOR_SPACE;
+        }
+        if searches <= ROUNDS_FOR_ANOTHER_CLASS {
+            return true;
         }
         if !maintained.is_pending && !planted("scalefs: who finds no space waits whatever is on its way") {
             return false;
