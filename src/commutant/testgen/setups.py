@@ -216,7 +216,8 @@ class Setups:
                 start = self.model.replay(invocations)
             steps = [self.step(invocation, start.numbered.values) for invocation in start.invocations]
             also = start.also or ((),) * len(steps)
-            texts = [step.with_result(*known) for step, *known in zip(steps, start.results, also, strict=True)]
+            known_of = zip(steps, start.results, also, strict=True)
+            texts = [step.with_result(result, others) for step, result, others in known_of]
             known = self._reached[key] = Built(self, start, f"[{','.join(texts)}]", is_found=is_found)
         return known
 
