@@ -2,9 +2,9 @@
 
     scripts/corners.py [CALLS]
 
-The calls of `make test ALL=1` reach some corners, and so many calls of each kind (400,000) reach others as well. The lists
-have both. A test holds that nothing else is reached, and that the calls of `make test ALL=1` miss none of the former; behind
-the others stands how often they came.
+The calls of `make test ALL=1` reach some corners, and so many calls of each kind (400,000) reach others as well. The
+lists have both. A test holds that nothing else is reached, and that the calls of `make test ALL=1` miss none of the
+former; after each of the others stands how often it came.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def main(arguments: list[str]) -> int:
     for kind in ("names", "data", "small"):
         of_kind = [line for line in lines if line.startswith(f"{kind}:")]
         (LISTS / f"{kind}.txt").write_text("".join(f"{line}\n" for line in of_kind), encoding="utf-8")
-    print(f"{len(usual)} corners reached by make test ALL=1, {len(lines) - len(usual)} more by {calls:,} calls of each kind")
+    more = len(lines) - len(usual)
+    print(f"{len(usual)} corners reached by make test ALL=1, {more} more by {calls:,} calls of each kind")
     return 0
 
 

@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "notes" / "planted-faults.md"
 BEGIN = "<!-- drawn by scripts/planted_faults.py: begin -->"
 END = "<!-- drawn by scripts/planted_faults.py: end -->"
 BY_HAND: dict[str, str] = {
-    "transact: who takes each other's places has no spare one": "`file-system/transact/src/descriptors.rs`, its own test",
+    "transact: who takes each other's places has no spare one": "the unit test in `transact/src/descriptors.rs`",
 }
 """Faults that no test plants, and why."""
 _ASKED = re.compile(r'\bplanted\(\s*"([^"]+)"')
