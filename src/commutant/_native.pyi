@@ -162,13 +162,16 @@ _Window = tuple[int, list[tuple[int, int]], list[int], list[int], int, _Course]
 _Part = tuple[int, int, int, int]
 
 def course_transfers(
-    periods: Sequence[int], lines: Sequence[bytes], layouts: Sequence[Sequence[Sequence[_Part]]], cores: int
-) -> list[tuple[float, float]]:
-    """The expected transfers of an object's lines in each of several layouts: for caches that share a modified line on
-    a read, and for those that take it over.
+    meetings: Sequence[tuple[Sequence[int], Sequence[bytes]]],
+    layouts: Sequence[Sequence[Sequence[_Part]]],
+    cores: int,
+) -> list[list[tuple[float, float]]]:
+    """For each of several objects with lines alike the expected transfers in each of several layouts: for caches that
+    share a modified line on a read, and for those that take it over.
 
-    A layout is a list of new lines, each of them parts: (line, core, bytes whose reads come along, bytes whose writes
-    do), the bytes as a mask. ValueError if a course is damaged.
+    An object is the accesses of each core's call, and the course of each line. A layout is a list of new lines, each of
+    them parts: (line, core, bytes whose reads come along, bytes whose writes do), the bytes as a mask. ValueError if a
+    course is damaged.
     """
 
 @final

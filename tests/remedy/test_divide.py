@@ -13,7 +13,7 @@ from commutant.campaign import Outcome, Verdict
 from commutant.cli.remedy import worth_in
 from commutant.mtrace.finding import LineField, Touched
 from commutant.remedy import Sense, Way, divided_locks, print_divided, read_change, scene_of
-from commutant.remedy.places import member_of, parts_of
+from commutant.remedy.places import member_of, path_of
 from commutant.support.errors import UsageError
 from tests.campaign.fakes import make_finding, make_test
 
@@ -74,7 +74,7 @@ def test_the_write_of_a_lock_is_never_left_out():
 
 def test_dots_in_a_types_arguments_part_nothing():
     assert member_of("Mutex<..>.data.table.items") == ("Mutex<..>.data", False)
-    assert parts_of("vm_area_struct.shared.rb") == ["vm_area_struct", "shared", "rb"]
+    assert path_of("vm_area_struct.shared.rb") == ["vm_area_struct", "shared", "rb"]
     assert read_change(Way.DROP_WRITE, "Mutex<..>.inner").place == "Mutex<..>.inner"
     for wrong in ("Mutex<.", "a..b", ".a", "a."):
         with pytest.raises(UsageError):

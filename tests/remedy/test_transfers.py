@@ -68,7 +68,7 @@ def test_what_is_saved_is_what_the_changed_build_has_less(folder: Path, macros: 
     changes = [MACROS[macro] for macro in macros]
     saved = dict.fromkeys(before, 0.0)
     for number in base.touching(changes):
-        (cost,) = base.after(number, [changes])
+        ((cost,),) = base.after([number], [changes])
         for test, count in base.by_meeting[number].items():
             saved[test] += (base.before[number] - cost).plain * count
     for test in before:

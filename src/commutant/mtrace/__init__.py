@@ -7,6 +7,7 @@ from commutant.mtrace.course import (
     WindowCourse,
     pack_course,
     unpack_course,
+    what_was_done,
 )
 from commutant.mtrace.finding import (
     LINE_BYTES,
@@ -19,7 +20,6 @@ from commutant.mtrace.finding import (
     LineField,
     Sharing,
     Touched,
-    check_within_line,
 )
 from commutant.mtrace.fingerprint import (
     DIGEST_CHARACTERS,
@@ -53,7 +53,6 @@ __all__ = [
     "TraceReader",
     "TracedWindow",
     "WindowCourse",
-    "check_within_line",
     "fingerprint",
     "former_digest",
     "kernel_layout",
@@ -62,4 +61,5 @@ __all__ = [
     "stable_function",
     "stable_variable",
     "unpack_course",
+    "what_was_done",
 ]

@@ -53,6 +53,15 @@ class WindowCourse:
     objects: tuple[ObjectCourse, ...]
 
 
+def what_was_done(course: bytes) -> Iterable[tuple[int, int, int]]:
+    """Kind, first byte and number of bytes of each access of a line's course.
+
+    >>> list(what_was_done(pack_course([CourseAccess(805, 1, AccessKind.READ, 24, 4)])))
+    [(0, 24, 4)]
+    """
+    return zip(course[5::8], course[6::8], course[7::8], strict=True)
+
+
 def pack_course(accesses: Iterable[CourseAccess]) -> bytes:
     """The bytes of a line's course."""
     return b"".join(_ACCESS.pack(*access) for access in accesses)

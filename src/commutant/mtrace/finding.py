@@ -126,5 +126,6 @@ class Finding(Part, frozen=True):
 
     @property
     def name(self) -> str:
-        """`struct dentry.d_lockref.count`, or the variable."""
-        return f"{self.object}.{self.field}" if self.field else self.object
+        """`struct dentry.d_lockref.count`, or the variable; of an array `used[]`."""
+        dot = "" if not self.field or self.field.startswith("[") else "."
+        return f"{self.object}{dot}{self.field}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from commutant.remedy.places import parts_of
+from commutant.remedy.places import path_of, places_of
 from commutant.support import UsageError
 
 LONGEST_PLACE = 200
@@ -41,6 +41,10 @@ _WORDS = {
 }
 
 
+_OF_VARIABLES = (Way.DROP, Way.DROP_PREFETCH, Way.SPREAD)
+"""What may be done to a variable as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change: a way, and the member, part or variable that it is made to (`files_struct.fd_array`); where a line is
@@ -53,7 +57,7 @@ class Change:
         """The change in words."""
         if self.way is not Way.PART:
             return self.way.words.format(self.place)
-        type_ = self.places[0].rpartition(".")[0]
+        type_ = path_of(self.places[0])[0]
         names = [place.removeprefix(f"{type_}.") for place in self.places]
         named = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
         return self.way.words.format(f"{named} of {type_}")
@@ -61,15 +65,15 @@ class Change:
     @property
     def places(self) -> tuple[str, ...]:
         """The places that it is made to: one, or those that leave a line together."""
-        return tuple(self.place.split(","))
+        return tuple(places_of(self.place)) if self.way is Way.PART else (self.place,)
 
 
 def read_change(way: Way, text: str) -> Change:
     """The change that a flag asks for; raises UsageError if the text cannot name a place."""
     if way is not Way.PART:
         return Change(way, _place(way, text))
-    places = [_place(way, part) for part in text.split(",")]
-    types = sorted({place.partition(".")[0] for place in places})
+    places = [_place(way, part) for part in places_of(text)]
+    types = sorted({path_of(place)[0] for place in places})
     if len(types) > 1:
         raise UsageError(
             f"--{way.value} {text!r:.80}: lies in {len(types)} types ({', '.join(types)}); expected fields of one "
@@ -85,8 +89,8 @@ def read_change(way: Way, text: str) -> Change:
 def _place(way: Way, text: str) -> str:
     """A place as a flag names it."""
     place = text.strip().removeprefix("struct ").replace("[]", "")
-    if way not in (Way.DROP, Way.DROP_PREFETCH) and "." not in place:
+    if way not in _OF_VARIABLES and len(path_of(place)) < 2:
         raise UsageError(f"--{way.value} {text!r:.80}: expected TYPE.FIELD, such as files_struct.fd_array")
-    if not place or len(place) > LONGEST_PLACE or any(not part for part in parts_of(place)):
+    if not place or len(place) > LONGEST_PLACE or any(not part for part in path_of(place)):
         raise UsageError(f"--{way.value} {text!r:.80}: expected TYPE.FIELD or a variable, such as init_ucounts")
     return place

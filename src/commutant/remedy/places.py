@@ -6,19 +6,7 @@ part of one, or a variable. Indices of arrays are no part of a place.
 
 from __future__ import annotations
 
-_ARGUMENTS, _ASIDE = "<..>", "<\0>"
-"""Long arguments of a type, as names show them, and what stands for them while a name is taken apart."""
 _PREFIXES = ("per-CPU ", "struct ", "union ")
-
-
-def parts_of(place: str, most: int = 0) -> list[str]:
-    """The names that a place consists of; at most so many are split off. Dots in a type's arguments part nothing.
-
-    >>> parts_of("Mutex<..>.inner")
-    ['Mutex<..>', 'inner']
-    """
-    parts = place.replace(_ARGUMENTS, _ASIDE).split(".", most or -1)
-    return [part.replace(_ASIDE, _ARGUMENTS) for part in parts]
 
 
 def place_of(name: str) -> str:
@@ -37,11 +25,43 @@ def member_of(name: str) -> tuple[str, bool]:
 
     >>> member_of("struct vm_area_struct.shared.rb.rb_left")
     ('vm_area_struct.shared', False)
+    >>> member_of("Guarded<..>[].state")
+    ('Guarded<..>.state', False)
+    >>> member_of("used[]")
+    ('used', True)
     """
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
-    parts = parts_of(name, 2)
-    return ".".join(parts[:2]).replace("[]", ""), len(parts) > 1 and parts[1].endswith("[]")
+    parts = path_of(name)[:2]
+    return ".".join(parts).replace("[]", ""), parts[-1].endswith("[]")
+
+
+def path_of(name: str) -> list[str]:
+    """The parts of a name, at dots; those of generic arguments, and of a range of bit fields, are not looked at.
+
+    >>> path_of("Guarded<core::cell::Cell<..>>.value.first..last")
+    ['Guarded<core::cell::Cell<..>>', 'value', 'first..last']
+    """
+    return _split(name, ".")
+
+
+def places_of(text: str) -> list[str]:
+    """Several places with commas between them.
+
+    >>> places_of("Map<K, V>.head,Map<K, V>.tail")
+    ['Map<K, V>.head', 'Map<K, V>.tail']
+    """
+    return [one.strip() for one in _split(text, ",")]
+
+
+def _split(text: str, separator: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">" and text[at - 1 : at] != "-")
+        if letter == separator and depth <= 0 and separator not in (text[at - 1 : at], text[at + 1 : at + 2]):
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]
 
 
 def lies_in(name: str, place: str) -> bool:

@@ -41,7 +41,7 @@ def prove_transfers(base: Traffic, new: Traffic, changes: Sequence[Change]) -> T
     holders: set[str] = set()
     for number in base.touching(changes):
         holders.update(line.fields.holder for line in base.meetings[number].lines)
-        (after,) = base.after(number, [changes])
+        ((after,),) = base.after([number], [changes])
         for test, count in base.by_meeting[number].items():
             saved[test] = saved.get(test, Transfers()) + (base.before[number] - after) * count
     tests = [test for test in saved if test in new.tests and max(map(abs, saved[test].ends)) >= _LEAST]

@@ -8,7 +8,7 @@ tests that share nothing else. Together with those above it, it frees what they 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from commutant.remedy.change import Change, Way
@@ -47,10 +47,7 @@ def rank(scene: Scene, sense: Sense, count: int = DEFAULT_COUNT) -> Ranking:
         is_array = any(member in line.fields.arrays for number in numbers[:1] for line in scene.cases[number].lines)
         for way in sense.ways(member, is_array):
             change = Change(way, member)
-            examined = numbers
-            if way is Way.DROP_WRITE and not sense.in_vain(member):
-                examined = [number for number in numbers if not _is_looked_at(scene.cases[number], member)]
-            gone = {number for number in examined if not survives(scene, scene.cases[number], (change,))}
+            gone = cured_by(scene, sense, change, numbers)
             if gone:
                 cured[change] = gone
     alone = {change: len(freed_by(scene, gone)[0]) for change, gone in cured.items()}
@@ -77,8 +74,15 @@ _WRITTEN = 1.02
 """Of two fields that share a line and are worth nearly the same, the one that is written is the one to move."""
 
 
-_WAYS = (Way.MOVE, Way.SPREAD, Way.DROP_WRITE, Way.SPLIT, Way.DROP_READ, Way.DROP)
+_WAYS = (Way.MOVE, Way.PART, Way.SPREAD, Way.DROP_PREFETCH, Way.DROP_WRITE, Way.SPLIT, Way.DROP_READ, Way.DROP)
 """Of ways that free the same, the first is shown: those that change no code come first."""
+
+
+def cured_by(scene: Scene, sense: Sense, change: Change, numbers: Iterable[int]) -> set[int]:
+    """Which of these cases a change cures, where it makes sense: a write that another core looks at is not left out."""
+    if change.way is Way.DROP_WRITE and not sense.in_vain(change.place):
+        numbers = [number for number in numbers if not _is_looked_at(scene.cases[number], change.place)]
+    return {number for number in numbers if not survives(scene, scene.cases[number], (change,))}
 
 
 def _is_looked_at(case: Case, member: str) -> bool:

@@ -12,10 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from commutant.mtrace import AccessKind, unpack_course
+from commutant.mtrace import AccessKind, what_was_done
 from commutant.remedy.change import Change, Way
 from commutant.remedy.foretell import foretell
 from commutant.remedy.mix import Mix
+from commutant.remedy.scene import Fields
 from commutant.remedy.sense import Sense
 from commutant.remedy.traffic import Meeting, Traffic, Transfers
 
@@ -101,7 +102,7 @@ def saving_of(traffic: Traffic, changes: Sequence[Change], mix: Mix) -> Saving:
     """What given changes save, made together."""
     found: dict[int, Transfers] = {}
     for number in traffic.touching(changes):
-        (after,) = traffic.after(number, [changes])
+        ((after,),) = traffic.after([number], [changes])
         found[number] = traffic.before[number] - after
     return _Weights(traffic, mix).saving(tuple(changes), found)
 
@@ -202,15 +203,17 @@ def _saved_by_change(
     """For each change that makes sense what it saves in each meeting that it changes."""
     partings = _partings(traffic, written)
     saved: dict[Change, dict[int, Transfers]] = defaultdict(dict)
-    for number, meeting in enumerate(traffic.meetings):
-        if max(traffic.before[number].ends) <= _LEAST:
+    for alike in traffic.alike():
+        numbers = [number for number in alike if max(traffic.before[number].ends) > _LEAST]
+        if not numbers:
             continue
-        changes = list(dict.fromkeys(_changes(meeting, sense, partings)))
-        after = traffic.after(number, [(change,) for change in changes])
-        for change, one in zip(changes, after, strict=True):
-            gain = traffic.before[number] - one
-            if max(map(abs, gain.ends)) > _LEAST:
-                saved[change][number] = gain
+        changes = list(dict.fromkeys(_changes(traffic.meetings[numbers[0]], sense, partings)))
+        after = traffic.after(numbers, [(change,) for change in changes])
+        for number, costs in zip(numbers, after, strict=True):
+            for change, cost in zip(changes, costs, strict=True):
+                gain = traffic.before[number] - cost
+                if abs(gain.plain) > _LEAST or abs(gain.taken_over) > _LEAST:
+                    saved[change][number] = gain
     for change in [change for change in saved if change.way is Way.SPREAD]:
         # Entries of which each core uses its own, and all on one line, need not be apart from each other.
         if _alike(saved[change], saved.get(Change(Way.MOVE, change.place), {})):
@@ -239,13 +242,18 @@ def _changes(meeting: Meeting, sense: Sense, partings: Mapping[str, Sequence[Cha
 
 def _written_shares(traffic: Traffic) -> dict[str, float]:
     """For each member the share of writes among the accesses to it on shared lines."""
-    reads: Counter[str] = Counter()
-    writes: Counter[str] = Counter()
+    made: dict[tuple[Fields, int, int, bool], int] = {}
     for number, meeting in enumerate(traffic.meetings):
         times = len(traffic.by_meeting[number])
         for line, course in zip(meeting.lines, meeting.courses, strict=True):
-            for mask, takes in _accesses(course):
-                (writes if takes else reads).update(dict.fromkeys(line.fields.members_of(mask), times))
+            for kind, offset, size_bytes in what_was_done(course):
+                key = line.fields, offset, size_bytes, kind != AccessKind.READ
+                made[key] = made.get(key, 0) + times
+    reads: Counter[str] = Counter()
+    writes: Counter[str] = Counter()
+    for (fields, offset, size_bytes, takes), times in made.items():
+        for member in fields.members_of(((1 << size_bytes) - 1) << offset):
+            (writes if takes else reads)[member] += times
     return {member: writes[member] / (reads[member] + writes[member]) for member in {*reads, *writes}}
 
 
@@ -265,9 +273,3 @@ def _partings(traffic: Traffic, written: Mapping[str, float]) -> dict[str, list[
         for member in members:  # one alone moves, which is tried of all
             partings[member].append(Change(Way.PART, ",".join(members)))
     return partings
-
-
-def _accesses(course: bytes) -> Iterable[tuple[int, bool]]:
-    """The bytes of each access, and whether it takes the line."""
-    for _, _, kind, offset, size_bytes in unpack_course(course):
-        yield ((1 << size_bytes) - 1) << offset, kind != AccessKind.READ

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commutant.campaign import Outcome, Verdict
-from commutant.mtrace import AccessKind, ByteRange, Finding, LineField, Picture, PictureLine, unpack_course
+from commutant.mtrace import AccessKind, ByteRange, Finding, LineField, Picture, PictureLine, what_was_done
 from commutant.remedy.places import lies_in, member_of, place_of
 from commutant.support import UsageError
 
@@ -28,6 +28,7 @@ class Fields:
         self.holder = holder
         self.offset = offset
         self.members: dict[str, int] = {}
+        self.whole = ""
         self.arrays: set[str] = set()
         self.named = [(one.name, _mask((one.offset, one.size_bytes))) for one in fields]
         self._places: dict[str, int] = {}
@@ -41,6 +42,7 @@ class Fields:
             whole = sum(mask for member, mask in self.members.items() if member.startswith(f"{holder}."))
             if whole:
                 self.members[holder] = whole
+                self.whole = holder
 
     def mask(self, place: str) -> int:
         """The bytes that lie in a place."""
@@ -56,7 +58,7 @@ class Fields:
         """The members that have some of these bytes, in the order of their places; no variable as a whole."""
         found = self._members_of.get(mask)
         if found is None:
-            within = [one for one, bytes_ in self.members.items() if bytes_ & mask and one != self.holder]
+            within = [one for one, bytes_ in self.members.items() if bytes_ & mask and one != self.whole]
             found = self._members_of[mask] = tuple(within)
         return found
 
@@ -85,6 +87,14 @@ class Line:
         mask = 0
         for _, read, written in self.touched:
             mask |= read | written
+        return mask
+
+    @property
+    def written_bytes(self) -> int:
+        """Those that any core wrote, or prefetched for writing."""
+        mask = 0
+        for _, _, written in self.touched:
+            mask |= written
         return mask
 
     def is_looked_at(self, member: str) -> bool:
@@ -190,7 +200,7 @@ def _prefetched(verdicts: Iterable[Verdict]) -> dict[int, int]:
                     if (id(line), course) in looked_at:
                         continue
                     looked_at.add((id(line), course))
-                    for _, _, kind, offset, size_bytes in unpack_course(course):
+                    for kind, offset, size_bytes in what_was_done(course):
                         if kind != AccessKind.READ:
                             kept = prefetched if kind == AccessKind.PREFETCH_FOR_WRITE else written
                             kept[id(line)] = kept.get(id(line), 0) | _mask((offset, size_bytes))

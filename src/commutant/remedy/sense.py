@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from commutant.remedy.change import Way
-from commutant.remedy.places import member_of, place_of
-from commutant.remedy.scene import Scene
+from commutant.remedy.places import member_of, path_of, place_of
+from commutant.remedy.scene import Line, Scene
 from commutant.report import HintKind, kind_by_name
 
 
@@ -15,8 +15,9 @@ class Sense:
 
     Counters may be divided per core. The write of a lock's word is never left out: who needs the lock takes it, and to
     divide it is a remedy of its own (`commutant.remedy.divide`). A read may be left out of plain data. Any other write
-    may be left out, but not where the other core looks at what is written: there it changes something. A variable as a
-    whole (the accounting of a user) may be left alone.
+    may be left out, but not where the other core looks at what is written: there it changes something. Of what is only
+    prefetched for writing the prefetch may be left out. A variable as a whole (the accounting of a user) may be left
+    alone.
     """
 
     def __init__(self, scene: Scene, failing: Collection[str], locks: Iterable[str] = ()) -> None:
@@ -26,8 +27,11 @@ class Sense:
         for line in lines.values():
             for name, mask in line.fields.named:
                 if any(written & mask for _, _, written in line.touched):
-                    path = place_of(name).partition(".")[2] or name
+                    path = ".".join(path_of(place_of(name))[1:]) or name
                     kinds.setdefault(member_of(name)[0], set()).add(kind_by_name(path))
+        # A prefetch for writing counts as a write, but is none: what is only prefetched is neither written nor taken.
+        self._prefetched = _members_with(lines.values(), lambda line: line.prefetched)
+        self._written = _members_with(lines.values(), lambda line: line.written_bytes & ~line.prefetched)
         named = {member_of(lock.partition(" (")[0])[0] for lock in locks}
         locks = {member for member, found in kinds.items() if HintKind.LOCK in found or member in named}
         tests: dict[str, set[str]] = {lock: set() for lock in locks}
@@ -41,10 +45,16 @@ class Sense:
 
     def ways(self, member: str, is_array: bool) -> list[Way]:
         """The ways to try."""
-        if "." not in member:
+        if len(path_of(member)) < 2:
+            if is_array:
+                return [Way.SPREAD]
             return [Way.DROP] if any(one.startswith(f"{member}.") for one in self._kinds) else []
+        if member in self._prefetched and member not in self._written:
+            return [Way.DROP_PREFETCH]
         kinds = self._kinds.get(member, set())
         ways = [Way.MOVE]
+        if member in self._prefetched:
+            ways.append(Way.DROP_PREFETCH)
         if is_array:
             ways.append(Way.SPREAD)
         if member not in self._locks:
@@ -62,3 +72,8 @@ class Sense:
     def in_vain(self, member: str) -> bool:
         """Whether it is a lock that is mostly taken in vain."""
         return member in self._in_vain
+
+
+def _members_with(lines: Iterable[Line], bytes_of: Callable[[Line], int]) -> set[str]:
+    """The members that have some of these bytes of a line."""
+    return {member for line in lines for member in line.fields.members_of(bytes_of(line))}

@@ -18,6 +18,7 @@ from commutant.remedy.documents import (
     transfer_count,
 )
 from commutant.remedy.mix import Mix
+from commutant.remedy.places import path_of
 from commutant.remedy.savings import BestTest, Saving, Savings
 from commutant.remedy.traffic import Traffic, Transfers, range_text
 from commutant.support import plural, safe_text
@@ -131,7 +132,7 @@ _COLUMNS = ("share", "saved", "of", "tests", "freed")
 
 def _short(members: Sequence[str], changes: Sequence[Change]) -> list[str]:
     """Members without their type, where it is that of the places."""
-    type_ = changes[0].places[0].rpartition(".")[0]
+    type_ = path_of(changes[0].places[0])[0]
     return [member.removeprefix(f"{type_}.") for member in members]
 
 

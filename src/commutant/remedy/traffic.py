@@ -83,11 +83,23 @@ class Traffic:
     totals: dict[str, Transfers] = field(default_factory=dict)
     by_meeting: list[dict[str, float]] = field(default_factory=list)
 
-    def after(self, number: int, changes: Sequence[Sequence[Change]]) -> list[Transfers]:
-        """What a meeting costs with each of several sets of changes."""
-        meeting = self.meetings[number]
-        layouts = [_layout(self.scene, meeting.lines, one) for one in changes]
-        return [Transfers(*one) for one in measured(meeting, layouts, self.cores)]
+    def after(self, numbers: Sequence[int], changes: Sequence[Sequence[Change]]) -> list[list[Transfers]]:
+        """What meetings with the same lines cost, each with each of several sets of changes."""
+        lines = self.meetings[numbers[0]].lines
+        layouts = [_layout(self.scene, lines, one) for one in changes]
+        met = [(self.meetings[number].periods, self.meetings[number].courses) for number in numbers]
+        try:
+            found = _native.course_transfers(met, layouts, self.cores)
+        except ValueError as error:
+            raise UsageError(f"the run's courses are damaged: {error}") from None
+        return [[Transfers(*one) for one in each] for each in found]
+
+    def alike(self) -> Iterable[list[int]]:
+        """The meetings, those with the same lines together."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for number, meeting in enumerate(self.meetings):
+            groups.setdefault(tuple(map(id, meeting.lines)), []).append(number)
+        return groups.values()
 
     def touching(self, changes: Sequence[Change]) -> list[int]:
         """The meetings that changes are about."""
@@ -100,14 +112,6 @@ class Traffic:
 
 
 _Layout = list[list[tuple[int, int, int, int]]]
-
-
-def measured(meeting: Meeting, layouts: Sequence[_Layout], cores: int) -> list[tuple[float, float]]:
-    """What a meeting costs in each layout; raises UsageError if the run's courses are damaged."""
-    try:
-        return _native.course_transfers(meeting.periods, meeting.courses, layouts, cores)
-    except ValueError as error:
-        raise UsageError(f"the run's courses are damaged: {error}") from None
 
 
 def traffic_of(
@@ -154,10 +158,11 @@ def _meeting(scene: Scene, one: ObjectCourse, periods: tuple[int, ...]) -> Meeti
 
 
 def _add_up(traffic: Traffic, calls: Mapping[str, tuple[str, ...]]) -> None:
-    for meeting in traffic.meetings:
-        layout = _layout(traffic.scene, meeting.lines, ())
-        traffic.before.append(Transfers(*measured(meeting, [layout], traffic.cores)[0]))
-        traffic.by_meeting.append({})
+    traffic.before = [Transfers()] * len(traffic.meetings)
+    traffic.by_meeting = [{} for _ in traffic.meetings]
+    for numbers in traffic.alike():
+        for number, (cost,) in zip(numbers, traffic.after(numbers, [()]), strict=True):
+            traffic.before[number] = cost
     for test, met in traffic.tests.items():
         traffic.calls[test] = calls[test]
         traffic.sets.setdefault(calls[test], []).append(test)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from commutant.mtrace import Finding
 from commutant.remedy.change import Change
-from commutant.remedy.foretell import foretell
+from commutant.remedy.foretell import freed_by, touches
 from commutant.remedy.places import member_of
+from commutant.remedy.rank import cured_by
 from commutant.remedy.scene import Scene
 from commutant.remedy.sense import Sense
 
@@ -22,6 +23,12 @@ def worth_of(scene: Scene, sense: Sense, finding: Finding) -> list[str]:
                 member, is_array = member_of(one.name)
                 members[member] = is_array
     changes = [Change(way, member) for member, is_array in members.items() for way in sense.ways(member, is_array)]
-    worth = [(len(foretell(scene, (change,)).freed), change) for change in changes]
+    worth = [(len(_freed(scene, sense, change)), change) for change in changes]
     best = sorted((one for one in worth if one[0]), key=lambda one: -one[0])[:_SHOWN]
     return [f"{change}: frees {freed:,}" for freed, change in best]
+
+
+def _freed(scene: Scene, sense: Sense, change: Change) -> list[str]:
+    """The tests that a change frees, by the rules of the list of changes."""
+    touched = [number for number, case in enumerate(scene.cases) if touches(case, (change,))]
+    return freed_by(scene, cured_by(scene, sense, change, touched))[0]

@@ -59,7 +59,7 @@ class Cause:
         words = {
             CauseKind.LOCK: f"the lock {name}",
             CauseKind.MADE: f"{name}, which one call makes and the other uses",
-            CauseKind.VARIABLE: name,
+            CauseKind.VARIABLE: f"{name}, only prefetched for writing" if self._is_prefetched else name,
             CauseKind.PLACE: f"{name}, in one line",
             CauseKind.NEIGHBOURS: f"{name}, in neighbouring lines",
         }[self.kind]
@@ -79,6 +79,11 @@ class Cause:
                 CauseKind.MADE: "are of that object",
             }.get(self.kind, "are this one")
         return f"{count} of {plural(total, 'shared line')} {follow}; {self.remaining} would remain without it"
+
+    @property
+    def _is_prefetched(self) -> bool:
+        """Whether no core writes or takes it: all that is done to it is to prefetch it for writing."""
+        return all(_is_prefetched(line) for line in self.lines)
 
     @property
     def is_known(self) -> bool:
@@ -173,7 +178,7 @@ def _key(finding: Finding, locks: Mapping[str, set[_Lock]]) -> _Key:
         return _Key(CauseKind.LOCK, finding.name, lock)
     if _makes(finding.first) != _makes(finding.second):
         return _Key(CauseKind.MADE, _A_FILE if _OF_A_FILE.match(finding.object) else finding.object)
-    if kind_of(finding) is HintKind.LOCK:
+    if kind_of(finding) is HintKind.LOCK and not _is_prefetched(finding):
         return _Key(CauseKind.LOCK, finding.name, lock)
     return _Key(CauseKind.VARIABLE, finding.name)
 
@@ -181,6 +186,10 @@ def _key(finding: Finding, locks: Mapping[str, set[_Lock]]) -> _Key:
 def _taken(number: int) -> str:
     words = ("first", "second", "third", "fourth")
     return f"the {words[number]} taken" if number < len(words) else f"taken as number {number + 1}"
+
+
+def _is_prefetched(finding: Finding) -> bool:
+    return finding.first.prefetch and finding.second.prefetch
 
 
 def _makes(access: Access) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from commutant.mtrace import Access, Finding, Sharing
+from collections.abc import Iterable
+
+from commutant.mtrace import Access, ByteRange, Finding, Sharing
 from commutant.support import safe_text
 
 
@@ -23,3 +25,36 @@ def access_fields(finding: Finding) -> tuple[str, str]:
     """The field that either access touched: both the same, or, unless they share bytes, one of the two each."""
     first, separator, second = finding.field.partition(" | ")
     return safe_text(first), safe_text(second if separator else first)
+
+
+def line_in_use(finding: Finding) -> str:
+    """What else of the line is in use where bytes are truly shared: whatever has the line with them waits for it, too;
+    empty if nothing is, or the line is not known.
+
+    `flags and name (read by both cores), limit (written by core 1)`.
+    """
+    if finding.sharing != "true":
+        return ""
+    shared = _mask(
+        [(finding.first.offset, finding.first.size_bytes), (finding.second.offset, finding.second.size_bytes)]
+    )
+    by_use: dict[str, dict[str, None]] = {}
+    for field in finding.fields:
+        mask = _mask([(field.offset, field.size_bytes)])
+        if mask & shared:
+            continue
+        wrote = [one.core for one in finding.touched if _mask(one.written) & mask]
+        read = [one.core for one in finding.touched if _mask(one.read) & mask]
+        cores, verb = (wrote, "written") if wrote else (read, "read")
+        if cores:
+            who = "both cores" if len(cores) > 1 else f"core {cores[0]}"
+            name = field.name.removeprefix(f"{finding.object}.")
+            by_use.setdefault(f"{verb} by {who}", {})[name] = None
+    return "; ".join(f"{', '.join(map(safe_text, names))} ({use})" for use, names in by_use.items())
+
+
+def _mask(ranges: Iterable[ByteRange]) -> int:
+    mask = 0
+    for offset, size_bytes in ranges:
+        mask |= ((1 << size_bytes) - 1) << offset
+    return mask

@@ -169,6 +169,8 @@ def kind_by_name(name: str) -> HintKind | None:
 
 def _technique(finding: Finding, kind: HintKind, failing: bool) -> Technique:
     both_write = finding.first.write and finding.second.write
+    if finding.first.prefetch and finding.second.prefetch:
+        return Technique.CHECK_FIRST
     if finding.sharing == "false":
         return Technique.SEPARATE
     if finding.sharing == "neighbour":

@@ -25,7 +25,7 @@ from commutant.documents import builtins
 from commutant.mtrace import Access, Finding
 from commutant.report.causes import Cause, cause_json, causes
 from commutant.report.data import OUTCOME_WORDS, JudgedTest
-from commutant.report.describe import access_text, sharing_text
+from commutant.report.describe import access_text, line_in_use, sharing_text
 from commutant.report.groups import has_idle_call
 from commutant.report.hints import hint
 from commutant.report.roles import role
@@ -74,7 +74,10 @@ def json_of_test(test: TestCase, judged: JudgedTest | None = None) -> str:
         document["outcome"] = judged.outcome.value
         document["detail"] = judged.detail
         document["causes"] = [cause_json(cause) for cause in causes(judged)]
-        document["findings"] = [{**builtins(finding), "role": role(test, finding)} for finding in judged.findings]
+        document["findings"] = [
+            {**builtins(finding), "role": role(test, finding), "line_in_use": line_in_use(finding)}
+            for finding in judged.findings
+        ]
     return json.dumps(document, indent=2, ensure_ascii=True)
 
 
@@ -109,6 +112,9 @@ def _print_judgement(judged: JudgedTest, console: Console, worth: Callable[[Find
             words = f"   {f'{part}, ' if part else ''}{sharing_text(finding.sharing)}, {advice.kind.value}"
             _print(console, line.append(safe_text(words), style="dim"))
             _print_accesses(finding, console)
+            beside = line_in_use(finding)
+            if beside:
+                _print(console, Text(f"    Also in use on that line: {beside}", style="dim"))
             _print(console, Text(f"    {advice.sentence}", style="italic"))
             for text in worth(finding) if worth is not None else ():
                 _print(console, Text(f"    In this run: {safe_text(text)}", style="italic"))

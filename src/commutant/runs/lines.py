@@ -18,7 +18,7 @@ lines the number of the course.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -39,7 +39,6 @@ from commutant.mtrace import (
     PictureLine,
     Touched,
     WindowCourse,
-    check_within_line,
     pack_course,
     unpack_course,
 )
@@ -265,7 +264,7 @@ class LineReader:
         if members.course is not UNSET:
             made = read(NumberedCourse, line)
             _expect(made.number, len(self.courses), "course")
-            self.courses.append(pack_course(_accesses(made.course)))
+            self.courses.append(_packed(made.course))
             return None
         return self._verdict(read(JudgedLine, line))
 
@@ -317,16 +316,21 @@ class LineReader:
         return WindowCourse(self._periods.setdefault(periods, periods), tuple(made))
 
 
-def _accesses(course: Iterable[CoursedCore]) -> Iterator[CourseAccess]:
-    """The accesses of a line; raises ValueError for one beyond the line, and where a core's are not in order."""
+def _packed(course: Iterable[CoursedCore]) -> bytes:
+    """The course of a line; raises ValueError for bytes beyond it, and where a core's accesses are not in order."""
+    accesses: list[CourseAccess] = []
     for core, made in course:
-        last = -1
+        last = 0
         for one in made:
-            check_within_line([(one.offset, one.size_bytes)])
+            if one.offset + one.size_bytes > LINE_BYTES:
+                raise ValueError(
+                    f"{one.size_bytes} bytes from {one.offset} on do not lie within a line of {LINE_BYTES}"
+                )
             if one.position < last:
                 raise ValueError(f"a course is in order: {one.position} stands after {last}")
             last = one.position
-            yield CourseAccess(one.position, core, one.kind, one.offset, one.size_bytes)
+            accesses.append(CourseAccess(last, core, one.kind, one.offset, one.size_bytes))
+    return pack_course(accesses)
 
 
 def _expect(number: int, expected: int, kind: str) -> None:

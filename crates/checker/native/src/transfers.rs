@@ -51,33 +51,38 @@ fn unpack(bytes: &[u8], periods: &[u32]) -> PyResult<Vec<Vec<Access>>> {
 /// What a new line has of an old one: line, core, bytes whose reads come along, bytes whose writes do.
 type PartNumbers = (usize, usize, u64, u64);
 
-/// The expected transfers of an object's lines in each of several layouts, a layout being new lines, each of them parts: for
-/// caches that share a modified line on a read, and for those that take it over. ValueError if a course is damaged.
+/// What cores did to an object in one window: the accesses of each core's call, and per line its course.
+type Meeting = (Vec<u32>, Vec<PyBackedBytes>);
+
+/// For each of several objects with lines alike, the expected transfers in each of several layouts, a layout being new lines,
+/// each of them parts: for caches that share a modified line on a read, and for those that take it over. ValueError if a
+/// course is damaged.
 #[pyfunction]
 fn course_transfers(
-    periods: Vec<u32>,
-    lines: Vec<PyBackedBytes>,
+    python: Python<'_>,
+    meetings: Vec<Meeting>,
     layouts: Vec<Vec<Vec<PartNumbers>>>,
     cores: u32,
-) -> PyResult<Vec<(f64, f64)>> {
+) -> PyResult<Vec<Vec<(f64, f64)>>> {
     if cores < 2 {
         return Err(PyValueError::new_err(format!("expected two cores or more, got {cores}")));
     }
+    let part = |(line, core, read, written)| Part { line, core, read, written };
+    let parts = |layout: Vec<Vec<PartNumbers>>| layout.into_iter().map(|line| line.into_iter().map(part).collect());
+    let layouts: Vec<Vec<Vec<Part>>> = layouts.into_iter().map(|layout| parts(layout).collect()).collect();
+    python.detach(|| meetings.into_iter().map(|meeting| measured(meeting, &layouts, cores)).collect())
+}
+
+fn measured((periods, lines): Meeting, layouts: &[Vec<Vec<Part>>], cores: u32) -> PyResult<Vec<(f64, f64)>> {
     let lines = lines.iter().map(|line| unpack(line, &periods)).collect::<PyResult<Vec<_>>>()?;
     let (line_count, core_count) = (lines.len(), periods.len());
+    let mut parts = layouts.iter().flatten().flatten();
+    if parts.any(|part| part.line >= line_count || part.core >= core_count) {
+        return Err(PyValueError::new_err("a layout names a line or a core that the course does not have"));
+    }
     let course = Course { periods, lines };
-    let measured = |layout: Vec<Vec<PartNumbers>>| {
-        let mut sums = (0.0, 0.0);
-        for parts in layout {
-            let parts: Vec<Part> =
-                parts.into_iter().map(|(line, core, read, written)| Part { line, core, read, written }).collect();
-            if parts.iter().any(|part| part.line >= line_count || part.core >= core_count) {
-                return Err(PyValueError::new_err("a layout names a line or a core that the course does not have"));
-            }
-            sums.0 += course.transfers(&parts, cores, Protocol::Plain);
-            sums.1 += course.transfers(&parts, cores, Protocol::TakesOver);
-        }
-        Ok(sums)
+    let sum = |layout: &Vec<Vec<Part>>, protocol| -> f64 {
+        layout.iter().map(|line| course.transfers(line, cores, protocol)).sum()
     };
-    layouts.into_iter().map(measured).collect()
+    Ok(layouts.iter().map(|layout| (sum(layout, Protocol::Plain), sum(layout, Protocol::TakesOver))).collect())
 }

@@ -62,11 +62,6 @@ pub struct Part {
 }
 
 impl Course {
-    /// All of a line, as it is.
-    pub fn whole(&self, line: usize) -> Vec<Part> {
-        (0..self.periods.len()).map(|core| Part { line, core, read: u64::MAX, written: u64::MAX }).collect()
-    }
-
     /// The expected transfers, per period, of a line that is made of these parts: summed over all pairs of cores, each alone.
     pub fn transfers(&self, parts: &[Part], cores: u32, protocol: Protocol) -> f64 {
         let events: Vec<Vec<Event>> = (0..self.periods.len()).map(|core| self.events(parts, core)).collect();

@@ -16,13 +16,19 @@ pub struct Event {
 /// The events of a call that is repeated, as those see them who do not know its phase.
 pub(crate) struct Circle<'a> {
     events: &'a [Event],
+    /// The distances from each event to the next, ascending; and from each that takes the line to the next that does.
+    gaps: Vec<f64>,
+    gaps_of_takes: Vec<f64>,
 }
 
 impl<'a> Circle<'a> {
     /// `events` are in order, at moments of one period.
     pub(crate) fn new(events: &'a [Event]) -> Self {
         debug_assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at), "events are in order");
-        Self { events }
+        let mut circle = Self { events, gaps: Vec::new(), gaps_of_takes: Vec::new() };
+        circle.gaps = circle.distances(|_| true);
+        circle.gaps_of_takes = circle.distances(|event| event.takes);
+        circle
     }
 
     /// Number of events.
@@ -47,22 +53,29 @@ impl<'a> Circle<'a> {
         (from + 1..=from + count).map(move |index| (self.distance(from, index % count), self.events[index % count]))
     }
 
-    /// The distances from each event to the next, of all events or of those that take the line.
-    pub(crate) fn gaps(&self, only_takes: bool) -> impl Iterator<Item = f64> {
-        let chosen = move |event: &Event| event.takes || !only_takes;
-        (0..self.len()).filter(move |&index| chosen(&self.events[index])).map(move |index| {
-            let next = self.after(index).find(|(_, event)| chosen(event));
-            next.map_or(1.0, |(distance, _)| distance)
-        })
+    /// The distances from each chosen event to the next chosen one, ascending.
+    fn distances(&self, chosen: impl Fn(&Event) -> bool) -> Vec<f64> {
+        let moments: Vec<f64> = self.events.iter().filter(|event| chosen(event)).map(|event| event.at).collect();
+        let mut gaps: Vec<f64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        if let (Some(first), Some(last)) = (moments.first(), moments.last()) {
+            gaps.push(first + 1.0 - last);
+        }
+        gaps.sort_unstable_by(f64::total_cmp);
+        gaps
+    }
+
+    /// The distances from each event to the next, ascending.
+    pub(crate) fn gaps(&self) -> &[f64] {
+        &self.gaps
     }
 
     /// The chance that an interval of that length holds no event, or none that takes the line.
     pub(crate) fn free(&self, length: f64, only_takes: bool) -> f64 {
-        let mut gaps = self.gaps(only_takes).peekable();
-        if gaps.peek().is_none() {
+        let gaps = if only_takes { &self.gaps_of_takes } else { &self.gaps };
+        if gaps.is_empty() {
             return 1.0;
         }
-        gaps.map(|gap| (gap - length).max(0.0)).sum()
+        gaps.iter().rev().take_while(|gap| **gap > length).map(|gap| gap - length).sum()
     }
 
     /// The chance that an interval of length `quiet` holds no event, and one of length `read_only` right behind it none that

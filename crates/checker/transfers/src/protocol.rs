@@ -126,14 +126,12 @@ impl Others<'_> {
             return 0.0;
         }
         // The chance of one core is linear between the distances of its events, and a power of it has a plain integral.
-        let mut ends: Vec<f64> = self.circle.gaps(false).filter(|gap| from < *gap && *gap < until).collect();
-        ends.push(until);
-        ends.sort_unstable_by(f64::total_cmp);
-        let (mut start, mut sum) = (from, 0.0);
-        for end in ends {
-            let (high, low) = (self.circle.free(start, false), self.circle.free(end, false));
+        let knots = self.circle.gaps().iter().copied().filter(|gap| from < *gap && *gap < until);
+        let (mut start, mut high, mut sum) = (from, self.circle.free(from, false), 0.0);
+        for end in knots.chain([until]) {
+            let low = self.circle.free(end, false);
             sum += (end - start) * mean_power(high, low, self.count - 1);
-            start = end;
+            (start, high) = (end, low);
         }
         sum
     }
