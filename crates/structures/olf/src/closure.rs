@@ -19,13 +19,13 @@ use core::marker::PhantomData;
 use sync::{Spin, Wait, WaitReason};
 
 use crate::domain::{Guard, Here};
-use crate::field::Keyed;
+use crate::field::{Keyed, LinkField};
+use crate::find::{Collection, ItemOf, KeyOf, Place};
 use crate::header::Header;
 use crate::item::{Arc, Slot};
 use crate::link::Link;
 use crate::log::{Full, Log, Through};
 use crate::operation::{Attempts, View};
-use crate::sorted::{Place, Sorted};
 use crate::word::{MOST_WORDS, Word};
 
 /// Why a call of a closure did nothing.
@@ -230,9 +230,9 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     ///
     /// # Panics
     /// If the list is of another domain.
-    pub fn insert<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, item: Held<'t, 'd, F::Item>) -> Result<(), Stop> {
-        let link = F::link(item.slot.value());
-        let place = self.find(list, F::key(item.slot.value()))?;
+    pub fn insert<C: Collection<'d>>(&mut self, list: &'a C, item: Held<'t, 'd, ItemOf<'d, C>>) -> Result<(), Stop> {
+        let link = C::Field::link(item.slot.value());
+        let place = self.find(list, C::Field::key(item.slot.value()))?;
         let word = self.view().read(link);
         if word.is_listed() {
             self.ask(link, Some(item.slot), word)?;
@@ -255,13 +255,17 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     ///
     /// # Panics
     /// If the list is of another domain.
-    pub fn remove<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, key: &F::Key) -> Result<Held<'t, 'd, F::Item>, Stop> {
+    pub fn remove<C: Collection<'d>>(
+        &mut self,
+        list: &'a C,
+        key: &KeyOf<'d, C>,
+    ) -> Result<Held<'t, 'd, ItemOf<'d, C>>, Stop> {
         let place = self.find(list, key)?;
         let Some(slot) = place.found else {
-            self.ask::<F::Item>(place.before, None, place.word)?;
+            self.ask::<ItemOf<'d, C>>(place.before, None, place.word)?;
             return Err(Stop::Absent);
         };
-        let link = F::link(slot.value());
+        let link = C::Field::link(slot.value());
         let word = self.word_in(list, link)?;
         self.log.expect_room([place.before, link])?;
         self.log.note(place.before, None, place.word, word);
@@ -276,11 +280,11 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     ///
     /// # Panics
     /// If the list is of another domain.
-    pub fn get<F: Keyed>(
+    pub fn get<C: Collection<'d>>(
         &mut self,
-        list: &'a Sorted<'d, F>,
-        key: &F::Key,
-    ) -> Result<Option<Held<'t, 'd, F::Item>>, Stop> {
+        list: &'a C,
+        key: &KeyOf<'d, C>,
+    ) -> Result<Option<Held<'t, 'd, ItemOf<'d, C>>>, Stop> {
         let place = self.find(list, key)?;
         match place.found {
             Some(slot) => {
@@ -288,7 +292,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
                 Ok(Some(Held { slot, _domain: PhantomData }))
             }
             None => {
-                self.ask::<F::Item>(place.before, None, place.word)?;
+                self.ask::<ItemOf<'d, C>>(place.before, None, place.word)?;
                 Ok(None)
             }
         }
@@ -301,7 +305,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     ///
     /// # Panics
     /// If the list is of another domain.
-    pub fn contains<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, key: &F::Key) -> Result<bool, Stop> {
+    pub fn contains<C: Collection<'d>>(&mut self, list: &'a C, key: &KeyOf<'d, C>) -> Result<bool, Stop> {
         Ok(self.get(list, key)?.is_some())
     }
 
@@ -334,7 +338,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         Through { domain: self.here.domain, log: &self.log }
     }
 
-    fn find<F: Keyed>(&mut self, list: &'a Sorted<'d, F>, key: &F::Key) -> Result<Place<'t, F::Item>, Stop> {
+    fn find<C: Collection<'d>>(&mut self, list: &'a C, key: &KeyOf<'d, C>) -> Result<Place<'t, ItemOf<'d, C>>, Stop> {
         list.expect_of(self.here);
         self.looks += 1;
         if self.looks.is_power_of_two() && self.looks > FIRST_CONFIRMED_LOOKS {
@@ -350,13 +354,13 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     }
 
     /// The word of an item that was found in a list.
-    fn word_in<F: Keyed>(&mut self, list: &Sorted<'d, F>, link: &Link) -> Result<Word, Stop> {
+    fn word_in<C: Collection<'d>>(&mut self, list: &C, link: &Link) -> Result<Word, Stop> {
         let word = self.view().read(link);
         if word.is_in(list.number()) { Ok(word) } else { Err(self.lose()) }
     }
 
-    fn ask_found<F: Keyed>(&mut self, list: &Sorted<'d, F>, slot: &'t Slot<F::Item>) -> Result<(), Stop> {
-        let link = F::link(slot.value());
+    fn ask_found<C: Collection<'d>>(&mut self, list: &C, slot: &'t Slot<ItemOf<'d, C>>) -> Result<(), Stop> {
+        let link = C::Field::link(slot.value());
         let word = self.word_in(list, link)?;
         self.ask(link, Some(slot), word)
     }

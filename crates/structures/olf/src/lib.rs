@@ -20,9 +20,9 @@
 //!
 //! ```text
 //! operation.rs  several words at one moment         sorted.rs  lists in the order of a key
-//! word.rs       what stands in a link               moves.rs   from one list to another
-//! item.rs       counts of items                     closure.rs any operations as one
-//! domain.rs     what all of them share              log.rs     what a closure has seen and wants
+//! word.rs       what stands in a link               map.rs     maps by hash
+//! item.rs       counts of items                     change.rs  insertion, removal, moves
+//! domain.rs     what all of them share              closure.rs any operations as one
 //! ```
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p olf --release --test models`.
@@ -32,14 +32,20 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+mod chain;
+mod change;
 mod closure;
 mod domain;
 mod field;
+mod find;
+mod hash;
 mod header;
 mod item;
 mod link;
 mod log;
-mod moves;
+#[cfg(feature = "alloc")]
+mod map;
+mod methods;
 mod numbers;
 mod operation;
 mod record;
@@ -50,7 +56,11 @@ mod word;
 pub use closure::{Atomic, Held, Stop};
 pub use domain::{Domain, DomainError, Guard, Here, Limits, MOST_THREADS, TooManyThreads};
 pub use field::{Keyed, LinkField};
+pub use find::Collection;
+pub use hash::{Mixer, Mixing};
 pub use item::{AddressTooHigh, Arc, Item, Ref, Slot};
 pub use link::Link;
+#[cfg(feature = "alloc")]
+pub use map::Map;
 pub use refusal::{NotMoved, Refused, TooManyLists};
 pub use sorted::Sorted;

@@ -62,7 +62,7 @@ impl Attempts {
 }
 
 /// How words are looked at.
-pub(crate) trait View {
+pub trait View {
     /// What a word is.
     fn read(&self, link: &Link) -> Word;
 
@@ -113,6 +113,17 @@ impl Domain {
             seen = link.load();
         }
         seen
+    }
+
+    /// What a word is, of a list that nobody else has any more: marks are replaced.
+    pub(crate) fn value_at_the_end(&self, link: &Link) -> Word {
+        loop {
+            let seen = link.load();
+            if !seen.is_mark() {
+                return seen;
+            }
+            self.settle(link, seen, None);
+        }
     }
 
     /// Replaces a mark by what it means. Its operation is revoked if it is not decided after a while.

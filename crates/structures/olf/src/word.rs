@@ -20,17 +20,18 @@ pub(crate) const ADDRESSES_END: usize = 1 << 47;
 
 const MARK: u64 = 1;
 const LIST_BITS: u64 = 0xffff_0000_0000_000e;
+const SENTINEL: u64 = 1 << 4;
 const POINTER_BITS: u64 = 0x0000_7fff_ffff_ffe0;
 const PLACE_SHIFT: u32 = 1;
 const TAG_SHIFT: u32 = 4;
 
 /// The content of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word(u64);
+pub struct Word(u64);
 
 /// A list's number, as it stands in links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListNumber(u64);
+pub struct ListNumber(u64);
 
 impl ListNumber {
     /// The list with this number, from 1 to [`MOST_LISTS`].
@@ -63,6 +64,17 @@ impl Word {
     pub(crate) fn link(list: ListNumber, address: usize) -> Word {
         debug_assert!(address as u64 & !POINTER_BITS == 0, "an item at {address:#x}");
         Word(list.0 | address as u64)
+    }
+
+    /// In this list, and the sentinel at this address follows.
+    pub(crate) fn sentinel(list: ListNumber, address: usize) -> Word {
+        Word(Word::link(list, address).0 | SENTINEL)
+    }
+
+    /// Whether a sentinel follows.
+    #[inline]
+    pub(crate) fn is_sentinel(self) -> bool {
+        self.0 & SENTINEL != 0
     }
 
     /// The mark of an operation's word in this place of its record.

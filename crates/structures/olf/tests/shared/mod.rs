@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc as Plain;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use olf::{Arc, Domain, Link, Slot, links};
+use olf::{Arc, Collection, Domain, Here, Link, Map, NotMoved, Refused, Slot, Sorted, links};
 
 /// An item that stands in at most one list at a time by each of its links.
 pub struct Thing {
@@ -61,3 +61,59 @@ impl<const N: usize> Room<N> {
         unsafe { Arc::in_place(domain, place, thing, free) }.unwrap()
     }
 }
+
+/// What is tested of lists in order and of maps.
+pub trait Tested<'d>: Collection<'d, Field = ByKey> + Sized + Sync {
+    fn make(domain: &'d Domain) -> Self;
+    fn put(&self, here: &Here<'d>, item: Arc<'d, Thing>) -> Result<(), Refused<'d, Thing>>;
+    fn take(&self, here: &Here<'d>, key: u32) -> Option<Arc<'d, Thing>>;
+    fn has(&self, here: &Here<'d>, key: u32) -> bool;
+    fn hand(&self, to: &impl Tested<'d>, here: &Here<'d>, key: u32) -> Result<(), NotMoved>;
+    fn exchange(&self, key: u32, other: &impl Tested<'d>, its: u32, here: &Here<'d>) -> Result<(), NotMoved>;
+    fn numbers(&self, here: &Here<'d>) -> Vec<usize>;
+    fn grow(&self, here: &Here<'d>);
+}
+
+macro_rules! tested {
+    ($list:ident, $grow:expr) => {
+        impl<'d> Tested<'d> for $list<'d, ByKey> {
+            fn make(domain: &'d Domain) -> Self {
+                $list::new(domain).unwrap()
+            }
+
+            fn put(&self, here: &Here<'d>, item: Arc<'d, Thing>) -> Result<(), Refused<'d, Thing>> {
+                self.insert(here, item)
+            }
+
+            fn take(&self, here: &Here<'d>, key: u32) -> Option<Arc<'d, Thing>> {
+                self.remove(here, &key)
+            }
+
+            fn has(&self, here: &Here<'d>, key: u32) -> bool {
+                self.contains(here, &key)
+            }
+
+            fn hand(&self, to: &impl Tested<'d>, here: &Here<'d>, key: u32) -> Result<(), NotMoved> {
+                self.move_to(to, here, &key)
+            }
+
+            fn exchange(&self, key: u32, other: &impl Tested<'d>, its: u32, here: &Here<'d>) -> Result<(), NotMoved> {
+                self.swap(&key, other, &its, here)
+            }
+
+            fn numbers(&self, here: &Here<'d>) -> Vec<usize> {
+                let mut numbers = Vec::new();
+                self.for_each(here, |thing| numbers.push(thing.number));
+                numbers
+            }
+
+            fn grow(&self, here: &Here<'d>) {
+                let grow: fn(&Self, &Here<'d>) = $grow;
+                grow(self, here);
+            }
+        }
+    };
+}
+
+tested!(Sorted, |_, _| ());
+tested!(Map, |map, here| _ = map.maintain(here).unwrap());
