@@ -9,10 +9,10 @@ use core::fmt;
 use percpu::CacheLine;
 
 use crate::chain::{Chain, Node};
-use crate::domain::{Domain, Here};
+use crate::domain::{Domain, Guard, Here};
 use crate::field::Keyed;
 use crate::find::{Find, NEVER_STALE, Place};
-use crate::item::Arc;
+use crate::item::{Arc, Ref};
 use crate::link::Link;
 use crate::methods::methods;
 use crate::operation::View;
@@ -49,6 +49,20 @@ impl<'d, F: Keyed> Sorted<'d, F> {
     pub fn is_empty(&self, here: &Here<'d>) -> bool {
         self.expect_of(here);
         self.domain.value(&self.head.0).address() == 0
+    }
+
+    /// The item with the smallest key, for as long as the guard lives.
+    ///
+    /// # Panics
+    /// If the guard is of another domain.
+    pub fn first<'g>(&self, guard: &'g Guard<'_>) -> Option<Ref<'g, 'd, F::Item>> {
+        assert!(guard.is_of(self.domain), "the list belongs to another domain");
+        // SAFETY: guarded, and in the list when the word was read.
+        match unsafe { Node::after(self.domain.value(&self.head.0)) } {
+            // SAFETY: the guard lives for `'g`.
+            Some(Node::Item(slot)) => Some(unsafe { Ref::new(slot) }),
+            _ => None,
+        }
     }
 
     /// Calls `each` with all items in their order. Each of them was in the list at some moment of the call; items that

@@ -35,7 +35,6 @@ fn thing<'d>(domain: &'d Domain, key: u32, ended: &Plain<AtomicUsize>) -> Arc<'d
 
 fn keys(list: &Sorted<'_, ByKey>, here: &Here<'_>) -> Vec<u32> {
     let mut keys = Vec::new();
-    // The lifetimes of a domain are those of all that is in it.
     list.for_each(here, |thing| keys.push(thing.key));
     keys
 }

@@ -15,7 +15,6 @@ type Lists<'d> = [Sorted<'d, ByKey>; 2];
 
 /// Where a key is.
 fn places(lists: &Lists<'_>, here: &Here<'_>, key: u32) -> [bool; 2] {
-    // A list borrows its domain, as the thread does.
     [0, 1].map(|list| lists[list].contains(here, &key))
 }
 

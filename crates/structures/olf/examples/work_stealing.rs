@@ -1,0 +1,79 @@
+//! Work stealing: each worker has a list of jobs; who has none left moves one from another's list to its own. A job is in
+//! exactly one list at every moment, so it is run once, whoever looks when.
+//!
+//! `cargo run --release -p olf --example work_stealing`
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use olf::{Arc, Domain, Here, Limits, Link, Sorted, links};
+
+/// Something to do.
+pub struct Job {
+    number: u32,
+    queue: Link,
+    runs: AtomicU32,
+}
+
+links! {
+    /// Jobs by number.
+    pub ByNumber: Job { link: queue, key: number as u32 }
+}
+
+const WORKERS: usize = 3;
+
+/// So many jobs, all of the first worker in the beginning; returns how many each has run.
+///
+/// # Panics
+/// If a job does not run once.
+pub fn run_all(jobs: u32) -> Vec<u32> {
+    let domain = Domain::with(Limits { threads: WORKERS + 1, lists: WORKERS }).expect("a domain");
+    let queues: Vec<_> = (0..WORKERS).map(|_| Sorted::<ByNumber>::new(&domain).expect("a list")).collect();
+    let here = domain.enter().expect("a thread");
+    let all: Vec<_> = (0..jobs)
+        .map(|number| Arc::new(&domain, Job { number, queue: Link::new(), runs: AtomicU32::new(0) }))
+        .collect();
+    for job in &all {
+        queues[0].insert(&here, job.clone()).expect("a new job");
+    }
+    let done = AtomicU32::new(0);
+    let work = |own: usize| {
+        let here = domain.enter().expect("a thread");
+        let mut run = 0;
+        while done.load(Ordering::Relaxed) < jobs {
+            let Some(job) = next(&queues, own, &here) else { continue };
+            job.runs.fetch_add(1, Ordering::Relaxed);
+            done.fetch_add(1, Ordering::Relaxed);
+            run += 1;
+            job.end(&here);
+            here.maintain();
+        }
+        run
+    };
+    let run = std::thread::scope(|scope| {
+        let work = &work;
+        let workers: Vec<_> = (0..WORKERS).map(|own| scope.spawn(move || work(own))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker")).collect()
+    });
+    assert!(all.iter().all(|job| job.runs.load(Ordering::Relaxed) == 1), "each job runs once");
+    run
+}
+
+/// A job of the worker's own list, into which one is moved from another's if it is empty.
+fn next<'d>(queues: &[Sorted<'d, ByNumber>], own: usize, here: &Here<'d>) -> Option<Arc<'d, Job>> {
+    let first = |queue: &Sorted<'d, ByNumber>| queue.first(&here.pin()).map(|job| job.number);
+    if let Some(number) = first(&queues[own]) {
+        return queues[own].remove(here, &number);
+    }
+    for other in (0..queues.len()).filter(|other| *other != own) {
+        if let Some(number) = first(&queues[other]) {
+            // Its owner, or another thief, may be quicker.
+            let _ = queues[other].move_to(&queues[own], here, &number);
+        }
+    }
+    None
+}
+
+#[allow(dead_code, reason = "the tests call the above")]
+fn main() {
+    println!("jobs by worker: {:?}", run_all(1_000));
+}
