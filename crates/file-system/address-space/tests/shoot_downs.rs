@@ -1,7 +1,6 @@
 //! Two who take one entry away from the tables: neither goes on while a store through it is under way, wherever the first dies.
 #![cfg(not(loom))]
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,12 +45,6 @@ impl<'g> Store<'g> {
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
-    }
-
-    /// Revokes the entry as another core; the store ends if it is waited for.
-    fn revoke(&self, guard: &Guard<'_>, pages: std::ops::Range<u64>, which: Revoked) {
-        self.mmu.revoke(guard, pages, which, &Meanwhile(|| self.end()));
-        assert!(self.is_over(), "{which:?}: a store through what was taken away goes on");
     }
 }
 
@@ -114,6 +107,8 @@ fn the_second_who_revokes_waits_too() {
 
 #[cfg(all(shuttle, unix))]
 mod deaths {
+    use std::cell::Cell;
+
     use percpu::testing::{die, die_everywhere};
 
     use super::*;
@@ -140,7 +135,8 @@ mod deaths {
             epochs.unpin_taken_over(&heir);
             mmu.unlock_taken_over(&epochs.pin(&heir), &Meanwhile(|| store.end()));
         }
-        store.revoke(&second, PAGE..PAGE + 1, Revoked::All);
+        mmu.revoke(&second, PAGE..PAGE + 1, Revoked::All, &Meanwhile(|| store.end()));
+        assert!(store.is_over(), "a store through what was taken away goes on");
         assert_eq!(mmu.find(&storer, PAGE, Access::Store), None);
         true
     }

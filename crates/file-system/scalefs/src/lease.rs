@@ -240,7 +240,7 @@ impl Seated<'_> {
     /// The last lease of the thread ends. Returns whether a maintenance was due.
     #[inline]
     fn release(&self) -> bool {
-        let calls = self.seat.calls.get() + 1;
+        let calls = self.seat.calls.get().wrapping_add(1);
         self.seat.calls.set(calls);
         let is_due = calls.is_multiple_of(CALLS_PER_MAINTENANCE);
         if is_due {

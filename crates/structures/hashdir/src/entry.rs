@@ -219,9 +219,17 @@ impl Entry {
     /// [`Entry::exists`] for a viewer.
     #[inline]
     pub(crate) fn exists_for(&self, decisions: &Decisions, viewer: impl Viewer) -> bool {
+        // Acquire pairs with the releases of whoever changes the state.
+        let state = self.first.state.load(Ordering::Acquire);
+        state == PRESENT || state != DEAD && self.exists_by_mark(decisions, viewer)
+    }
+
+    /// [`Entry::exists_for`] where an operation decides.
+    #[cold]
+    fn exists_by_mark(&self, decisions: &Decisions, viewer: impl Viewer) -> bool {
         let mut round = 0;
         loop {
-            // Acquire pairs with the releases of whoever changes the state.
+            // Acquire: as above.
             let state = self.first.state.load(Ordering::Acquire);
             let observed = match (state & KIND_MASK, Tag::from_bits(state >> 2)) {
                 (PRESENT, _) => return true,
@@ -248,32 +256,40 @@ impl Entry {
     #[inline]
     pub(crate) fn value_for(&self, decisions: &Decisions, viewer: impl Viewer) -> (u64, u64) {
         let second = &self.second;
+        let version = second.version.load(Ordering::Acquire);
+        // Acquire pairs with the releases in `prepare_replace` and `finish_replace`.
+        if second.tag.load(Ordering::Acquire) == 0 {
+            let value = second.value.load(Ordering::Relaxed);
+            fence(Ordering::Acquire);
+            let is_same = second.tag.load(Ordering::Relaxed) == 0 && second.version.load(Ordering::Relaxed) == version;
+            if is_same || sync::mutant::planted("hashdir: value without recheck") {
+                return (value, version);
+            }
+        }
+        self.value_by_mark(decisions, viewer)
+    }
+
+    /// [`Entry::value_for`] where an operation decides, or the value has just changed.
+    #[cold]
+    fn value_by_mark(&self, decisions: &Decisions, viewer: impl Viewer) -> (u64, u64) {
+        let second = &self.second;
         let mut round = 0;
         loop {
             let version = second.version.load(Ordering::Acquire);
-            // Acquire pairs with the releases in `prepare_replace` and `finish_replace`.
             let tag_bits = second.tag.load(Ordering::Acquire);
             let (old, new) = (second.value.load(Ordering::Relaxed), second.value_to_be.load(Ordering::Relaxed));
-            let value = match Tag::from_bits(tag_bits).map(|tag| decisions.observe_by(tag, viewer)) {
-                None | Some(Observed::NotCommitted) => old,
-                Some(Observed::Committed) => new,
-                Some(Observed::Over) => {
-                    viewer.wait(round);
-                    round = round.saturating_add(1);
-                    continue;
-                }
-            };
-            if !sync::mutant::planted("hashdir: value without recheck") {
-                fence(Ordering::Acquire);
-                let tag_again = second.tag.load(Ordering::Relaxed);
-                let version_again = second.version.load(Ordering::Relaxed);
-                if tag_again != tag_bits || version_again != version {
-                    viewer.wait(round);
-                    round = round.saturating_add(1);
-                    continue;
-                }
+            let observed = Tag::from_bits(tag_bits).map(|tag| decisions.observe_by(tag, viewer));
+            // What was read belongs together if neither tag nor version has changed.
+            fence(Ordering::Acquire);
+            let is_same =
+                second.tag.load(Ordering::Relaxed) == tag_bits && second.version.load(Ordering::Relaxed) == version;
+            let is_taken = is_same || sync::mutant::planted("hashdir: value without recheck");
+            match observed {
+                None | Some(Observed::NotCommitted) if is_taken => return (old, version),
+                Some(Observed::Committed) if is_taken => return (new, version),
+                _ => viewer.wait(round),
             }
-            return (value, version);
+            round = round.saturating_add(1);
         }
     }
 
