@@ -2,7 +2,7 @@
 
     sudo python3 scripts/fresh_system.py trixie                 # make demo
     sudo python3 scripts/fresh_system.py bookworm make test
-    sudo python3 scripts/fresh_system.py trixie --folder /var/tmp/trixie --keep make demo
+    sudo python3 scripts/fresh_system.py --folder /var/tmp/trixie --keep trixie make demo
 
 The system is a folder that mmdebstrap makes of nothing but the packages that the README asks for (`--kernels` copies
 this user's prepared kernels into it, so that two systems check one kernel). The archives are those that this machine's

@@ -22,6 +22,7 @@ COMMANDS = {
     "chromedriver": "chromium-driver",
     "xz": "xz-utils",
     "zstd": "zstd",
+    "patch": "patch",
     "pahole": "pahole",
     "mke2fs": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
@@ -105,7 +106,7 @@ def refresh_package_lists() -> None:
 def _apt_get(wanted: str) -> list[str]:
     """How this user starts apt-get as an administrator; `wanted` is what is to be run, said before sudo asks."""
     if shutil.which("apt-get") is None:
-        raise StepFailed(f"this is not Debian (no apt-get); what is needed is what `{wanted}` installs on Debian 12")
+        raise StepFailed(f"this is not Debian (no apt-get); what is needed is what `{wanted}` installs on Debian 13")
     administrator: list[str] = []
     if os.geteuid() != 0:
         if shutil.which("sudo") is None:

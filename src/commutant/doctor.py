@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,24 @@ from enum import StrEnum
 from pathlib import Path
 
 from commutant.documents import Document, Part
-from commutant.guest import Emulator, default_kernel, find_emulator, tested_versions
+from commutant.guest import Emulator, default_kernel, find_emulator, find_user_emulator, tested_versions
 from commutant.support import CommutantError, annotations_folder, artifacts, build_advice, pages_folder
 
 MIN_PYTHON = (3, 11)
+TRIED_SYSTEMS = (("debian", "12"), ("debian", "13"))
+TOOLS = {
+    "apt-get": "downloads kernels and packages",
+    "dpkg-deb": "unpacks Debian's packages",
+    "zstd": "unpacks newer kernels",
+    "setpriv": "ends what was started",
+    "prlimit": "bounds what is unpacked",
+    "mke2fs": "linux:fs=ext4",
+    "mkfs.xfs": "linux:fs=xfs",
+    "mkfs.btrfs": "linux:fs=btrfs",
+    "gcc": "kernel build, libraries",
+}
+"""What is run beside QEMU, and what for."""
+
 MEMORY_PER_MACHINE_BYTES = 700 << 20
 """What one virtual machine takes: 512 MiB of guest memory, and QEMU's own."""
 
@@ -52,9 +67,12 @@ class DoctorReport(Document, frozen=True):
 def run_checks(jobs: int) -> Iterator[Diagnosis]:
     """All checks, one after the other; `jobs` is how many virtual machines a campaign would start."""
     questions: list[tuple[str, Callable[[], Diagnosis]]] = [
+        ("system", check_system),
         ("python", check_python),
         ("native module", check_native_module),
         ("qemu", check_qemu),
+        ("qemu for programs", check_user_qemu),
+        ("tools", check_tools),
         ("kernel", check_kernel),
         ("tracer plugin", check_plugin),
         ("runner", check_runner),
@@ -68,6 +86,23 @@ def run_checks(jobs: int) -> Iterator[Diagnosis]:
             yield question()
         except CommutantError as error:
             yield Diagnosis(name, State.PROBLEM, str(error))
+
+
+def check_system(os_release: Path = Path("/etc/os-release")) -> Diagnosis:
+    """The system is one of those that were tried."""
+    try:
+        lines = os_release.read_text().splitlines()
+    except OSError:
+        lines = []
+    told = dict(line.replace('"', "").split("=", 1) for line in lines if "=" in line)
+    found = told.get("PRETTY_NAME", "unknown")
+    if platform.machine() != "x86_64":
+        return Diagnosis(
+            "system", State.PROBLEM, f"{found}, {platform.machine()}", "use x86-64: the tracer knows no other"
+        )
+    if (told.get("ID"), told.get("VERSION_ID")) in TRIED_SYSTEMS:
+        return Diagnosis("system", State.OK, found)
+    return Diagnosis("system", State.WARNING, found, "tried are Debian 12 and 13 (docs/reference/systems.md)")
 
 
 def check_python() -> Diagnosis:
@@ -99,6 +134,27 @@ def judge_emulator(emulator: Emulator) -> Diagnosis:
 def check_qemu() -> Diagnosis:
     """QEMU is there, starts, and is of a version that names the right virtual CPU for each access."""
     return judge_emulator(find_emulator())
+
+
+def check_user_qemu() -> Diagnosis:
+    """There is an emulator of programs; without one `locks` and the targets that are programs do not run."""
+    try:
+        emulator = find_user_emulator()
+    except CommutantError as error:
+        return Diagnosis("qemu for programs", State.WARNING, str(error), "commutant prepare --emulator")
+    found = f"{emulator.path}, {emulator.version}"
+    if emulator.untested:
+        return Diagnosis("qemu for programs", State.WARNING, found, f"tested are {tested_versions()}")
+    return Diagnosis("qemu for programs", State.OK, found)
+
+
+def check_tools() -> Diagnosis:
+    """The programs that packages, kernels and disks need; each is missed only by what it is for."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    missing = [f"{tool} ({use})" for tool, use in TOOLS.items() if shutil.which(tool, path=path) is None]
+    if not missing:
+        return Diagnosis("tools", State.OK, f"{len(TOOLS)} programs")
+    return Diagnosis("tools", State.WARNING, f"missing: {', '.join(missing)}", "install those that you want to use")
 
 
 def check_kernel() -> Diagnosis:

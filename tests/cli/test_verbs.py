@@ -246,6 +246,27 @@ class TestDoctor:
         assert doctor.judge_emulator(Emulator("qemu", "version 7.2.22 (Debian 1:7.2)")).state is doctor.State.OK
         assert doctor.judge_emulator(Emulator("qemu", "version 8.1.0")).state is doctor.State.WARNING
 
+    @pytest.mark.parametrize(
+        ("text", "state"),
+        [
+            ('PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_ID="13"\n', doctor.State.OK),
+            ('PRETTY_NAME="Fedora Linux 43"\nID=fedora\nVERSION_ID=43\n', doctor.State.WARNING),
+            ("", doctor.State.WARNING),
+        ],
+    )
+    def test_systems_that_nobody_tried_are_told(self, tmp_path, text, state):
+        (tmp_path / "os-release").write_text(text)
+        assert doctor.check_system(tmp_path / "os-release").state is state
+        assert doctor.check_system(tmp_path / "none").state is doctor.State.WARNING
+
+    def test_what_is_lacking_is_named_with_its_use(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(doctor, "TOOLS", {"sh": "shells", "no-such-tool": "what it is for"})
+        assert doctor.check_tools().found == "missing: no-such-tool (what it is for)"
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        check = doctor.check_user_qemu()
+        assert check.state is doctor.State.WARNING and check.advice == "commutant prepare --emulator"
+
     def test_a_runner_that_is_no_program(self, monkeypatch, tmp_path):
         runner = tmp_path / "runner"
         monkeypatch.setattr("commutant.support.artifacts.runner_path", lambda: runner)

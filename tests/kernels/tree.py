@@ -29,7 +29,7 @@ vmlinux $(filter %.o,$(MAKECMDGOALS)):
 OBJECTS := init/version.o fs/inode.o fs/file.o
 vmlinux: $(OBJECTS)
 	@gcc -static -nostdlib -Wl,-e,start,--build-id=none -o vmlinux $(OBJECTS)
-	@pahole -J vmlinux
+	@LLVM_OBJCOPY=objcopy pahole -J vmlinux
 $(sort $(OBJECTS) $(filter %.o,$(MAKECMDGOALS))): %.o: ../%.c
 	@mkdir -p $(@D)
 	@echo "  CC      $@"

@@ -59,7 +59,7 @@ echo b > /proc/sysrq-trigger
 not, and lost the last line in one of six runs."""
 
 _MERGED = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
-"""Folders of the root that are links into `usr`: Debian 13's packages have their files there, Debian 12's in either."""
+"""Folders of the root that are links into `usr`, where Debian 13's packages have their files; those of 12 in either."""
 
 _SWITCH = b"""#!/bin/sh
 echo guest > /proc/sys/kernel/hostname
