@@ -29,7 +29,7 @@ RELEASES = ("bookworm", "trixie")
 PACKAGES = ("ca-certificates", "git", "make", "python3")
 """What the README asks for; Rust comes by `make setup` where there is none."""
 
-CLONE = "/root/commutant"
+CLONE = "/srv/commutant"
 CERTIFICATES = Path("/usr/local/share/ca-certificates")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
