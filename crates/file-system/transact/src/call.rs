@@ -15,8 +15,9 @@ use posix_calls::{
 use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn, HandleIn};
-use crate::layer::{Modified, OWN_COOKIES, OwnObject};
+use crate::layer::{OWN_COOKIES, OwnObject};
 use crate::name::{Name, NameKey};
+use crate::own::Modified;
 use crate::question::{About, FIRST_COOKIE, Object, Origin, Question, Reply, Rule, meet, number};
 use crate::transaction::{Fault, State, Told, Transaction, Within, from_base, keep};
 

@@ -8,6 +8,7 @@ use sync::mutant::planted;
 use crate::descriptors::{Descriptors, OwnDescriptor};
 use crate::file::OwnData;
 use crate::name::Name;
+use crate::own::{Modified, OwnName, Status};
 use crate::pipe::OwnPipe;
 use crate::question::Question;
 use crate::table::{Key, Table};
@@ -33,18 +34,6 @@ impl Key for (InodeNumber, Name) {
     }
 }
 
-/// What has become of a name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnName {
-    /// In the base.
-    pub(crate) before: Option<InodeNumber>,
-    pub(crate) leads_to: Option<InodeNumber>,
-    /// Where it stands in listings, unless the base has it, too.
-    pub(crate) cookie: u64,
-    /// The place of the one of its directory that changed before it.
-    previous: Option<u32>,
-}
-
 /// What has become of an object, other than in its own names.
 #[derive(Debug, Default)]
 pub(crate) struct OwnObject {
@@ -53,32 +42,6 @@ pub(crate) struct OwnObject {
     pub(crate) attributes: Vec<AttributeChange>,
     pub(crate) data: OwnData,
     pub(crate) pipe: OwnPipe,
-}
-
-/// What has become of an object that is small.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Status {
-    /// Names that it has got, less those that it has lost.
-    pub(crate) links: i64,
-    /// Of a directory: the one in which it is now.
-    pub(crate) parent: Option<InodeNumber>,
-    pub(crate) is_removed: bool,
-    /// The place of the name in it that changed last.
-    last_name: Option<u32>,
-    /// As it was set.
-    pub(crate) accessed_ns: Option<i64>,
-    pub(crate) modified: Option<Modified>,
-    /// Its status has changed, too: at the moment of the transaction.
-    pub(crate) is_changed: bool,
-}
-
-/// When an object was modified last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Modified {
-    /// At the moment of the transaction.
-    Now,
-    /// As it was set.
-    At(i64),
 }
 
 impl OwnObject {

@@ -63,6 +63,7 @@ mod made;
 #[cfg(feature = "front")]
 mod members;
 mod name;
+mod own;
 #[cfg(feature = "front")]
 mod path_calls;
 mod pipe;

@@ -4,7 +4,7 @@ use posix_calls::{AttributeChange, Failed, NameChanges, ObjectOperations};
 use sync::mutant::planted;
 
 use crate::base::{Base, FileChange};
-use crate::layer::Modified;
+use crate::own::Modified;
 use crate::question::{Object, Origin};
 use crate::transaction::{End, Fault, State, refused};
 

@@ -12,7 +12,7 @@ use posix_calls::{AttributeChange, InodeNumber};
 
 use crate::descriptors::{OwnDescription, OwnDescriptor};
 use crate::file::Before;
-use crate::layer::{OwnName, Status};
+use crate::own::{OwnName, Status};
 use crate::pipe::OwnPipe;
 
 /// A moment of a transaction, to go back to: but for what waits in pipes that it has made.

@@ -11,8 +11,8 @@ use core::sync::atomic::AtomicU8;
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::class::KIND_MAP_BYTES;
-use crate::collect::{self, Shortage};
 use crate::core_index::CoreIndex;
+use crate::free_pages::{FreePages, Shortage, words_for};
 use crate::magazine::CoreSlabs;
 use crate::object::{ArenaRoot, Layout as Fingerprint, ObjectKind, Part};
 use crate::region::HeapRegion;
@@ -142,7 +142,7 @@ pub struct Arena {
     records: *mut CoreRecord,
     /// Atomic bytes, zero where no chunk of a kind lies; see `slab`.
     kinds: *const AtomicU8,
-    /// Atomic words with a bit for each 4 KiB: whether they are free again; see `collect`.
+    /// Atomic words with a bit for each 4 KiB: whether they are free again; see `free_pages`.
     free_map: *const AtomicU64,
     // Atomic, set once, and read by who attaches: what users find first, and how that is laid out.
     root: AtomicPtr<u8>,
@@ -227,7 +227,7 @@ impl Arena {
         let kinds_offset = records_offset + core_count * size_of::<CoreRecord>();
         let kind_count = size_bytes.div_ceil(KIND_MAP_BYTES);
         let free_map_offset = (kinds_offset + kind_count).next_multiple_of(align_of::<AtomicU64>());
-        let word_count = collect::words_for(kind_count);
+        let word_count = words_for(kind_count);
         let first_free = free_map_offset + word_count * size_of::<AtomicU64>();
         if first_free > size_bytes {
             return Err(CreateError::TooSmall { size_bytes });
@@ -248,7 +248,7 @@ impl Arena {
             }
             let free_map = base.as_ptr().add(free_map_offset).cast::<AtomicU64>();
             for index in 0..word_count {
-                free_map.add(index).write(collect::empty_word());
+                free_map.add(index).write(AtomicU64::new(0));
             }
             let header = base.as_ptr().cast::<Arena>();
             header.write(Arena {
@@ -422,10 +422,17 @@ impl Arena {
         unsafe { NonNull::new_unchecked(self.base.add(number * KIND_MAP_BYTES)) }
     }
 
-    pub(crate) fn free_map(&self) -> &[AtomicU64] {
-        let count = collect::words_for(self.size_bytes.div_ceil(KIND_MAP_BYTES));
+    /// The pages that are free again.
+    pub(crate) fn free_pages(&self) -> FreePages<'_> {
+        let count = words_for(self.size_bytes.div_ceil(KIND_MAP_BYTES));
         // SAFETY: so many words were written at creation, and are only shared from then on.
-        unsafe { core::slice::from_raw_parts(self.free_map, count) }
+        let map = unsafe { core::slice::from_raw_parts(self.free_map, count) };
+        FreePages { map, shortage: self.shortage() }
+    }
+
+    /// How many pages of 4 KiB were used and are free for any class.
+    pub fn free_page_count(&self) -> usize {
+        self.free_pages().count()
     }
 
     pub(crate) fn shortage(&self) -> &Shortage {

@@ -13,8 +13,7 @@
 //!                                                                        └► batches ─► own depot, the rest ─► own active
 //! ```
 //!
-//! Free pages stand in a map with a bit for each, so that neighbours can be had together, and a death in between loses at most
-//! the pages in question. Who dies while it collects loses what it had in its hand, the free objects of one class at most.
+//! Free pages stand in a map (`free_pages`). Who dies while it collects loses what it had in its hand, the free objects of one class at most.
 //!
 //! **Nobody relies on what lies where.** An object is given back when nobody can reach it any more: after a grace period
 //! (`epoch`), after two of its count (`refcache`), or under the lock of the place that led to it.
@@ -23,7 +22,7 @@
 
 use core::ptr;
 
-use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sync::atomic::{AtomicPtr, Ordering};
 use sync::mutant::planted;
 
 use crate::arena::Arena;
@@ -31,25 +30,8 @@ use crate::class::{KIND_MAP_BYTES, SizeClass};
 use crate::core_handle::Core;
 use crate::magazine::{CoreSlabs, FreeObject, MAGAZINE_COUNT};
 
-const WORD_PAGES: usize = u64::BITS as usize;
 /// Runs of up to 2^n objects are merged in place n.
 const RUNS: usize = usize::BITS as usize;
-
-/// What cores tell each other of memory that is missing.
-pub(crate) struct Shortage {
-    /// Atomic: how often memory was asked for in vain.
-    asked: AtomicU32,
-    /// Atomic: what that was when somebody last began to collect.
-    collected: AtomicU32,
-    /// Atomic: how many of the free pages nobody is about to take: never more than stand in the map.
-    free_pages: AtomicUsize,
-}
-
-impl Shortage {
-    pub(crate) fn new() -> Shortage {
-        Shortage { asked: AtomicU32::new(0), collected: AtomicU32::new(0), free_pages: AtomicUsize::new(0) }
-    }
-}
 
 /// Free objects in a row.
 struct List {
@@ -154,20 +136,18 @@ fn page_of(object: *mut FreeObject) -> usize {
 impl Core<'_> {
     /// Says that there is no memory.
     pub(crate) fn ask_for_memory(&self) {
-        self.arena.shortage().asked.fetch_add(1, Ordering::Relaxed);
+        self.arena.shortage().ask();
     }
 
     /// Does its part for those who have found no memory, once for what was asked for up to now.
     pub(crate) fn answer_requests(&self) {
         let (shortage, answered) = (self.arena.shortage(), &self.record.slabs.answered);
-        let asked = shortage.asked.load(Ordering::Relaxed);
+        let asked = shortage.asked();
         if answered.get() == asked || planted("percpu: memory of one class never serves another") {
             return;
         }
         answered.set(asked);
-        let collected = shortage.collected.load(Ordering::Relaxed);
-        let collects = collected != asked
-            && shortage.collected.compare_exchange(collected, asked, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let collects = shortage.is_first_to_collect(asked);
         for class in (0..MAGAZINE_COUNT).filter_map(|magazine| self.arena.class_of(magazine)) {
             if collects {
                 self.collect(class);
@@ -315,118 +295,9 @@ impl Arena {
         self.cores().find_map(|index| self.record(index).slabs.magazines[magazine].class())
     }
 
-    /// How many pages are free that were used before.
-    pub fn free_pages(&self) -> usize {
-        self.shortage().free_pages.load(Ordering::Relaxed)
-    }
-
     /// Lets any class have pages that are the caller's.
     fn give_pages_back(&self, address: usize, count: usize) {
         self.note_kind_of(address, count, 0);
-        let first = self.page_at(address);
-        self.mark_free(first, count);
-        self.shortage().free_pages.fetch_add(count, Ordering::Relaxed);
+        self.free_pages().give_back(self.page_at(address), count);
     }
-
-    fn mark_free(&self, first: usize, count: usize) {
-        for (word, bits) in parts(first, count) {
-            // Release pairs with the acquiring exchange in `take_bits`: who gets the page finds it as it was left.
-            self.free_map()[word].fetch_or(bits, Ordering::Release);
-        }
-    }
-
-    /// Takes so many neighbouring pages that are free, and leaves others; the number of the first one.
-    pub(crate) fn take_free_pages(&self, count: usize, left: usize) -> Option<usize> {
-        let free_pages = &self.shortage().free_pages;
-        // First the right to them: what is counted is there, or on its way to somebody who has the right.
-        let mut seen = free_pages.load(Ordering::Relaxed);
-        loop {
-            let fewer = seen.checked_sub(count).filter(|fewer| *fewer >= left)?;
-            match free_pages.compare_exchange_weak(seen, fewer, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
-        }
-        let taken = self.take_neighbours(count);
-        if taken.is_none() {
-            free_pages.fetch_add(count, Ordering::Relaxed);
-        }
-        taken
-    }
-
-    fn take_neighbours(&self, count: usize) -> Option<usize> {
-        let (mut start, mut run) = (0, 0);
-        for (word, map) in self.free_map().iter().enumerate() {
-            let mut bits = map.load(Ordering::Relaxed);
-            let mut place = 0;
-            while place < WORD_PAGES {
-                let skipped = (bits.trailing_zeros() as usize).min(WORD_PAGES - place);
-                if skipped > 0 {
-                    run = 0;
-                    place += skipped;
-                    bits = bits.checked_shr(skipped as u32).unwrap_or(0);
-                    continue;
-                }
-                if run == 0 {
-                    start = word * WORD_PAGES + place;
-                }
-                (run, place, bits) = (run + 1, place + 1, bits >> 1);
-                if run == count {
-                    if self.take_bits(start, count) {
-                        return Some(start);
-                    }
-                    run = 0;
-                }
-            }
-        }
-        None
-    }
-
-    /// Takes these pages, if all are free.
-    fn take_bits(&self, first: usize, count: usize) -> bool {
-        let mut taken = 0;
-        for (word, wanted) in parts(first, count) {
-            let map = &self.free_map()[word];
-            let mut bits = map.load(Ordering::Relaxed);
-            while bits & wanted == wanted {
-                // Acquire pairs with the release in `mark_free`.
-                match map.compare_exchange_weak(bits, bits & !wanted, Ordering::Acquire, Ordering::Relaxed) {
-                    Ok(_) => {
-                        taken += wanted.count_ones() as usize;
-                        break;
-                    }
-                    Err(seen) => bits = seen,
-                }
-            }
-            if bits & wanted != wanted {
-                self.mark_free(first, taken);
-                return false;
-            }
-        }
-        true
-    }
-}
-
-/// The words of the map in which these pages stand, with their bits.
-fn parts(first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
-    let mut next = first;
-    core::iter::from_fn(move || {
-        let left = (first + count).checked_sub(next).filter(|left| *left > 0)?;
-        let place = next % WORD_PAGES;
-        let here = left.min(WORD_PAGES - place);
-        let bits = (u64::MAX >> (WORD_PAGES - here)) << place;
-        let word = next / WORD_PAGES;
-        next += here;
-        Some((word, bits))
-    })
-}
-
-/// Words of a map for so many pages.
-pub(crate) const fn words_for(pages: usize) -> usize {
-    pages.div_ceil(WORD_PAGES)
-}
-
-/// A map of no free pages is made of such words.
-pub(crate) fn empty_word() -> AtomicU64 {
-    AtomicU64::new(0)
 }

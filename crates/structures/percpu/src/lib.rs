@@ -31,6 +31,7 @@ mod core_handle;
 mod core_index;
 #[cfg(any(loom, shuttle))]
 mod fixed;
+mod free_pages;
 #[cfg(debug_assertions)]
 mod held_locks;
 mod lock;

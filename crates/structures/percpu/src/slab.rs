@@ -210,7 +210,7 @@ impl Core<'_> {
             }
         }
         let count = object_bytes.div_ceil(KIND_MAP_BYTES);
-        let Some(page) = self.arena.take_free_pages(count, free_pages_left) else { return false };
+        let Some(page) = self.arena.free_pages().take(count, free_pages_left) else { return false };
         let chunk = self.arena.page(page);
         self.arena.note_kind_of(chunk.as_ptr() as usize, count, class.kind);
         magazine.fresh.set(chunk.as_ptr());

@@ -124,7 +124,7 @@ fn what_is_in_use_stays() {
     assert!(core.allocate(CLASSES[2]).is_err());
     world.maintain(&core);
     assert!(core.allocate(CLASSES[2]).is_err());
-    assert_eq!(world.free_pages(), 0);
+    assert_eq!(world.free_page_count(), 0);
     // They serve their own class as before.
     assert_eq!(fill(&core, Small::CLASS, &mut in_use).len(), count);
     for object in kept {

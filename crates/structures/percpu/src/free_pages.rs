@@ -1,0 +1,154 @@
+//! Pages that were used and are free for any class: a map with a bit for each, so that neighbours can be had together. A death
+//! in between loses at most the pages in question.
+
+use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+const WORD_PAGES: usize = u64::BITS as usize;
+
+/// What cores tell each other of memory that is missing.
+pub(crate) struct Shortage {
+    /// Atomic: how often memory was asked for in vain.
+    asked: AtomicU32,
+    /// Atomic: what that was when somebody last began to collect.
+    collected: AtomicU32,
+    /// Atomic: how many of the free pages nobody is about to take: never more than stand in the map.
+    free_pages: AtomicUsize,
+}
+
+impl Shortage {
+    pub(crate) fn new() -> Shortage {
+        Shortage { asked: AtomicU32::new(0), collected: AtomicU32::new(0), free_pages: AtomicUsize::new(0) }
+    }
+
+    /// Says that there is no memory.
+    pub(crate) fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn asked(&self) -> u32 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody has begun to collect since so much was asked for; then the caller has.
+    pub(crate) fn is_first_to_collect(&self, asked: u32) -> bool {
+        let collected = self.collected.load(Ordering::Relaxed);
+        let begin = || self.collected.compare_exchange(collected, asked, Ordering::Relaxed, Ordering::Relaxed);
+        collected != asked && begin().is_ok()
+    }
+}
+
+/// The pages of an arena that are free.
+pub(crate) struct FreePages<'a> {
+    pub(crate) map: &'a [AtomicU64],
+    pub(crate) shortage: &'a Shortage,
+}
+
+impl FreePages<'_> {
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.shortage.free_pages.load(Ordering::Relaxed)
+    }
+
+    /// Lets any class have pages that are the caller's.
+    pub(crate) fn give_back(&self, first: usize, count: usize) {
+        self.mark(first, count);
+        self.shortage.free_pages.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn mark(&self, first: usize, count: usize) {
+        for (word, bits) in parts(first, count) {
+            // Release pairs with the acquiring exchange in `take_bits`: who gets the page finds it as it was left.
+            self.map[word].fetch_or(bits, Ordering::Release);
+        }
+    }
+
+    /// Takes so many neighbouring pages, and leaves others; the number of the first one.
+    pub(crate) fn take(&self, count: usize, left: usize) -> Option<usize> {
+        let free_pages = &self.shortage.free_pages;
+        // First the right to them: what is counted is there, or on its way to somebody who has the right.
+        let mut seen = free_pages.load(Ordering::Relaxed);
+        loop {
+            let fewer = seen.checked_sub(count).filter(|fewer| *fewer >= left)?;
+            match free_pages.compare_exchange_weak(seen, fewer, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        let taken = self.take_neighbours(count);
+        if taken.is_none() {
+            free_pages.fetch_add(count, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    fn take_neighbours(&self, count: usize) -> Option<usize> {
+        let (mut start, mut run) = (0, 0);
+        for (word, map) in self.map.iter().enumerate() {
+            let mut bits = map.load(Ordering::Relaxed);
+            let mut place = 0;
+            while place < WORD_PAGES {
+                let skipped = (bits.trailing_zeros() as usize).min(WORD_PAGES - place);
+                if skipped > 0 {
+                    run = 0;
+                    place += skipped;
+                    bits = bits.checked_shr(skipped as u32).unwrap_or(0);
+                    continue;
+                }
+                if run == 0 {
+                    start = word * WORD_PAGES + place;
+                }
+                (run, place, bits) = (run + 1, place + 1, bits >> 1);
+                if run == count {
+                    if self.take_bits(start, count) {
+                        return Some(start);
+                    }
+                    run = 0;
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes these pages, if all are free.
+    fn take_bits(&self, first: usize, count: usize) -> bool {
+        let mut taken = 0;
+        for (word, wanted) in parts(first, count) {
+            let map = &self.map[word];
+            let mut bits = map.load(Ordering::Relaxed);
+            while bits & wanted == wanted {
+                // Acquire pairs with the release in `mark`.
+                match map.compare_exchange_weak(bits, bits & !wanted, Ordering::Acquire, Ordering::Relaxed) {
+                    Ok(_) => {
+                        taken += wanted.count_ones() as usize;
+                        break;
+                    }
+                    Err(seen) => bits = seen,
+                }
+            }
+            if bits & wanted != wanted {
+                self.mark(first, taken);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The words of the map in which these pages stand, with their bits.
+fn parts(first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
+    let mut next = first;
+    core::iter::from_fn(move || {
+        let left = (first + count).checked_sub(next).filter(|left| *left > 0)?;
+        let place = next % WORD_PAGES;
+        let here = left.min(WORD_PAGES - place);
+        let bits = (u64::MAX >> (WORD_PAGES - here)) << place;
+        let word = next / WORD_PAGES;
+        next += here;
+        Some((word, bits))
+    })
+}
+
+/// Words of a map for so many pages.
+pub(crate) const fn words_for(pages: usize) -> usize {
+    pages.div_ceil(WORD_PAGES)
+}
