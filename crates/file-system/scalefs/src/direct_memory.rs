@@ -10,7 +10,7 @@ use epoch::Guard;
 use pages::PageNumber;
 use percpu::{Core, OutOfMemory};
 use posix_calls::{AccessError, AnswerOf, Errno, Growth, MemoryOperations, Place, Protection, Source};
-use sync::{Spin, Wait};
+use sync::Wait;
 
 use crate::direct::OperationError;
 use crate::direct_data::InProcess;
@@ -186,8 +186,8 @@ impl ProcessObject {
     ///
     /// # Safety
     /// As for [`ProcessObject::repair_taken_over`].
-    pub(crate) unsafe fn repair_memory_taken_over(&self, fs: &ScaleFs, guard: &Guard<'_>) {
-        let access = Access { fs, guard, wait: &Spin };
+    pub(crate) unsafe fn repair_memory_taken_over(&self, fs: &ScaleFs, guard: &Guard<'_>, wait: &impl Wait) {
+        let access = Access { fs, guard, wait };
         // SAFETY: the caller's promise.
         with_memory(access, |memory| unsafe { self.memory.repair_taken_over(memory) });
     }

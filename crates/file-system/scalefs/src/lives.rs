@@ -229,10 +229,10 @@ impl Process {
     ///
     /// # Panics
     /// If the process is of another instance.
-    pub unsafe fn repair_taken_over(&self, fs: &ScaleFs, heir: &Core<'_>) {
+    pub unsafe fn repair_taken_over(&self, fs: &ScaleFs, heir: &Core<'_>, wait: &impl Wait) {
         self.context().assert_of(fs);
         // SAFETY: the caller's promise.
-        unsafe { self.object().repair_taken_over(fs, &fs.epochs().pin(heir)) };
+        unsafe { self.object().repair_taken_over(fs, &fs.epochs().pin(heir), wait) };
     }
 
     /// Calls `each` for every descriptor's number, in order.
@@ -290,7 +290,7 @@ impl ScaleFs {
                 }
                 for heir in taken_over {
                     // SAFETY: the caller's promise; the arrays have not been given up.
-                    unsafe { process.object().repair_taken_over(self, &self.epochs().pin(heir)) };
+                    unsafe { process.object().repair_taken_over(self, &self.epochs().pin(heir), wait) };
                 }
             }
             process.end(self, core, |object, guard| object.relatives.end_killed(self, guard, wait), wait);

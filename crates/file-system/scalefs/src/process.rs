@@ -173,13 +173,13 @@ impl ProcessObject {
     ///
     /// # Safety
     /// `guard` pins a core that was taken over from a dead owner.
-    pub(crate) unsafe fn repair_taken_over(&self, fs: &ScaleFs, guard: &Guard<'_>) {
+    pub(crate) unsafe fn repair_taken_over(&self, fs: &ScaleFs, guard: &Guard<'_>, wait: &impl Wait) {
         // SAFETY: the caller's promise.
         unsafe {
             self.descriptors.unlock_taken_over(guard);
             self.marks.unlock_taken_over(guard);
             self.survivors.unlock_taken_over(guard);
-            self.repair_memory_taken_over(fs, guard);
+            self.repair_memory_taken_over(fs, guard, wait);
         }
     }
 

@@ -424,7 +424,7 @@ fn survive(death: Death, states: Option<&[Tree; 2]>) -> bool {
         // SAFETY: the process has gone.
         unsafe {
             fs.repair_taken_over(&heir, &Patience);
-            process.repair_taken_over(fs, &heir);
+            process.repair_taken_over(fs, &heir, &Patience);
         }
         let found = tree(fs, core, &process);
         if let Some(states) = states {

@@ -149,7 +149,7 @@ fn survive((_, ends, act): Act, access: u64) -> Option<Lost> {
     // SAFETY: the process has gone, and its core, which it alone had, is repaired.
     unsafe {
         fs.repair_taken_over(&heir, &Patience);
-        process.repair_taken_over(fs, &heir);
+        process.repair_taken_over(fs, &heir, &Patience);
         fs.end_processes_of(&core, owner(2), &[&heir], &Patience);
     }
     loop {

@@ -135,7 +135,7 @@ fn survive((what, act): Act, order: SocketOrder, access: u64) -> bool {
     // SAFETY: the process has gone.
     unsafe {
         fs.repair_taken_over(&heir, &Patience);
-        process.repair_taken_over(fs, &heir);
+        process.repair_taken_over(fs, &heir, &Patience);
     }
     let mut found = messages(fs, &core, &process, RECEIVES);
     // The rings of an unordered socket are looked at in turn.
