@@ -134,11 +134,17 @@ impl Slot {
         }
         seen.total += self.delta();
         if let Some(tag) = self.pending() {
-            match decisions.observe_by(tag, viewer) {
-                Observed::Committed => seen.total += self.pending_delta.load(Ordering::Relaxed),
-                Observed::NotCommitted => {}
-                Observed::Over => seen.changing = true,
-            }
+            self.collect_pending(tag, decisions, viewer, seen);
+        }
+    }
+
+    /// Adds what waits for an operation.
+    #[cold]
+    fn collect_pending(&self, tag: Tag, decisions: &Decisions, viewer: impl Viewer, seen: &mut Collected) {
+        match decisions.observe_by(tag, viewer) {
+            Observed::Committed => seen.total += self.pending_delta.load(Ordering::Relaxed),
+            Observed::NotCommitted => {}
+            Observed::Over => seen.changing = true,
         }
     }
 
