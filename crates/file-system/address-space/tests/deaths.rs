@@ -79,7 +79,7 @@ fn with_spaces<R>(test: impl FnOnce(&Instance<'_>, [&AddressSpace; 3], [&Core<'_
         *instance.files.0.lock().unwrap() = vec![TestFile { bytes: vec![7; 4 * PAGE_BYTES], ..TestFile::default() }];
         // SAFETY: used with this instance only.
         let [child, other] = [(); 2].map(|()| instance.arena.place(unsafe { AddressSpace::new() }).unwrap());
-        let cores = [0, 2].map(|number| instance.arena.claim(number, owner()).unwrap());
+        let cores = [0, 2].map(|number| instance.arena.claim_waiting(number, owner(), &sync::Spin).unwrap());
         outcome.set(Some(test(instance, [space, child, other], [&cores[0], &cores[1]])));
     });
     outcome.into_inner().unwrap()

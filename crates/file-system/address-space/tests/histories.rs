@@ -531,7 +531,7 @@ fn play_on(instance: &Instance<'_>, space: &AddressSpace, plan: &Plan) -> Vec<Ve
             if matches!(operation, Operation::Leave) {
                 core = None;
             }
-            let core = core.get_or_insert_with(|| instance.arena.claim(thread, owner()).unwrap());
+            let core = core.get_or_insert_with(|| instance.arena.claim_waiting(thread, owner(), &sync::Spin).unwrap());
             core.fail_allocations_after(*memory);
             let steps = act(instance, space, core, *operation);
             core.fail_allocations_after(None);
@@ -561,13 +561,18 @@ fn check_of(beginning: &[Operation], have_looked: usize, number: u64, plan: &Pla
         *lock(&instance.files.0) = vec![TestFile::default()];
         let mut first = Vec::new();
         {
-            let core = instance.arena.claim(CORES - 1, owner()).unwrap();
+            let core = instance.arena.claim_waiting(CORES - 1, owner(), &sync::Spin).unwrap();
             for operation in [Operation::Resize(1)].iter().chain(beginning) {
                 first.extend(act(instance, space, &core, *operation));
             }
         }
         for core in 0..have_looked {
-            first.extend(act(instance, space, &instance.arena.claim(core, owner()).unwrap(), Operation::Load(0)));
+            first.extend(act(
+                instance,
+                space,
+                &instance.arena.claim_waiting(core, owner(), &sync::Spin).unwrap(),
+                Operation::Load(0),
+            ));
         }
         let made = play_on(instance, space, plan);
         let event = |made: &Made<Attempt, Vec<Step>>| Event {
@@ -579,11 +584,11 @@ fn check_of(beginning: &[Operation], have_looked: usize, number: u64, plan: &Pla
         events.push(vec![Event { steps: first, began: 0, ended: 1 }]);
         // Each core looks, by tables of its own; then one tries what may be stored to.
         let look = |core: usize| {
-            let core = instance.arena.claim(core, owner()).unwrap();
+            let core = instance.arena.claim_waiting(core, owner(), &sync::Spin).unwrap();
             (0..PAGES).flat_map(|page| act(instance, space, &core, Operation::Load(page))).collect::<Vec<_>>()
         };
         let mut looks: Vec<_> = (0..CORES).flat_map(look).collect();
-        let core = instance.arena.claim(CORES - 1, owner()).unwrap();
+        let core = instance.arena.claim_waiting(CORES - 1, owner(), &sync::Spin).unwrap();
         looks.extend((0..PAGES).flat_map(|page| act(instance, space, &core, Operation::Store(page, 99))));
         events.push(vec![Event { steps: looks, began: u64::MAX - 1, ended: u64::MAX }]);
         expect_order(number, &events, &Plain::default(), || told(&made));

@@ -33,8 +33,9 @@ fn a_mapping_of_a_gib_takes_a_few_slots_and_each_page_that_a_core_touches_a_few_
     for core_count in [1, 4] {
         for stores in [false, true] {
             with_instance(core_count, 4096, |instance, space| {
-                let cores: Vec<_> =
-                    (0..core_count).map(|number| instance.arena.claim(number, owner()).unwrap()).collect();
+                let cores: Vec<_> = (0..core_count)
+                    .map(|number| instance.arena.claim_waiting(number, owner(), &sync::Spin).unwrap())
+                    .collect();
                 let live = || instance.arena.live_bytes();
                 let map = || {
                     let before = live();

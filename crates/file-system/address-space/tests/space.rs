@@ -435,7 +435,7 @@ fn fork<'a>(
 
 fn run(calls: &[(usize, Call)], page_count: u32, failures: &[Option<u32>]) {
     with_instance(2, page_count, |instance, space| {
-        let cores = [0, 1].map(|number| instance.arena.claim(number, owner()).unwrap());
+        let cores = [0, 1].map(|number| instance.arena.claim_waiting(number, owner(), &sync::Spin).unwrap());
         *instance.files.0.lock().unwrap() = vec![TestFile::default(); FILES];
         let mut model = Model { spaces: vec![BTreeMap::new()], current: 0, files: vec![TestFile::default(); FILES] };
         let mut spaces = vec![space];
@@ -513,7 +513,7 @@ fn a_copy_that_is_shared_since_a_fork_may_move() {
 fn a_large_mapping_is_small() {
     const GIB_PAGES: u64 = 1 << 18;
     with_instance(1, 4096, |instance, space| {
-        let core = instance.arena.claim(0, owner()).unwrap();
+        let core = instance.arena.claim_waiting(0, owner(), &sync::Spin).unwrap();
         let map = |pages| {
             let mapped = instance.call(&core, |memory| {
                 space.map(memory, Place::Anywhere, pages, Protection::ReadWrite, Backing::Anonymous)
@@ -546,7 +546,7 @@ const PART_PAGES: u64 = 1 << 25;
 #[test]
 fn a_core_chooses_as_many_pages_as_its_part_has() {
     with_instance(2, 64, |instance, space| {
-        let core = instance.arena.claim(0, owner()).unwrap();
+        let core = instance.arena.claim_waiting(0, owner(), &sync::Spin).unwrap();
         let map = |pages| {
             instance.call(&core, |memory| {
                 space.map(memory, Place::Anywhere, pages, Protection::ReadWrite, Backing::Anonymous)
@@ -567,7 +567,7 @@ fn a_core_chooses_as_many_pages_as_its_part_has() {
 fn a_page_that_is_mapped_so_already_is_not_mapped_again() {
     with_instance(1, 64, |instance, space| {
         instance.files.0.lock().unwrap().extend([TestFile::default(), TestFile::default()]);
-        let core = instance.arena.claim(0, owner()).unwrap();
+        let core = instance.arena.claim_waiting(0, owner(), &sync::Spin).unwrap();
         let is_new = |page, protection, backing| {
             instance.call(&core, |memory| space.map(memory, Place::Fixed(page), 1, protection, backing)).unwrap().is_new
         };
@@ -592,7 +592,7 @@ fn a_page_that_is_mapped_so_already_is_not_mapped_again() {
 #[test]
 fn a_space_tells_of_ranges_whether_they_are_free_or_mapped_throughout() {
     with_instance(1, 64, |instance, space| {
-        let core = instance.arena.claim(0, owner()).unwrap();
+        let core = instance.arena.claim_waiting(0, owner(), &sync::Spin).unwrap();
         let (place, own) = (Place::Fixed(10), Backing::Anonymous);
         instance.call(&core, |memory| space.map(memory, place, 4, Protection::Read, own)).unwrap();
         instance.call(&core, |memory| {
@@ -611,7 +611,7 @@ fn a_mapping_grows_up_to_the_last_page_that_a_file_can_have() {
     let last = u64::MAX / PAGE;
     with_instance(1, 64, |instance, space| {
         instance.files.0.lock().unwrap().push(TestFile::default());
-        let core = instance.arena.claim(0, owner()).unwrap();
+        let core = instance.arena.claim_waiting(0, owner(), &sync::Spin).unwrap();
         let backing = Backing::File { file: FileId(0), page: last - 4, sharing: Sharing::Private, may_write: true };
         instance.call(&core, |memory| {
             space.map(memory, Place::Fixed(10), 2, Protection::Read, backing).unwrap();

@@ -43,7 +43,7 @@ fn written(instance: &Instance<'_>, act: impl FnOnce()) -> BTreeSet<usize> {
 fn check(core_count: usize) {
     with_instance(core_count, 256, |instance, space| {
         let cores: Vec<Core<'_>> =
-            (0..core_count).map(|number| instance.arena.claim(number, owner()).unwrap()).collect();
+            (0..core_count).map(|number| instance.arena.claim_waiting(number, owner(), &sync::Spin).unwrap()).collect();
         let map = |core: &Core<'_>| {
             let (place, rights) = (Place::Fixed(FIRST), Protection::ReadWrite);
             instance.call(core, |memory| space.map(memory, place, PAGES, rights, Backing::Anonymous)).unwrap();

@@ -168,7 +168,7 @@ struct Scene<'a> {
 fn with_scene(test: impl for<'a> FnOnce(Scene<'a>)) {
     with_instance(2, 64, |instance, _| {
         *instance.files.0.lock().unwrap() = vec![TestFile { bytes: vec![7; FILE_BYTES], ..TestFile::default() }];
-        let cores = [0, 1].map(|number| instance.arena.claim(number, owner()).unwrap());
+        let cores = [0, 1].map(|number| instance.arena.claim_waiting(number, owner(), &sync::Spin).unwrap());
         // SAFETY: used with this instance only.
         let space = instance.arena.place(unsafe { AddressSpace::with_mmu(Noting::new()) }).unwrap();
         test(Scene { instance, space, cores: &cores });

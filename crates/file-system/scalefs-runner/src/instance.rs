@@ -182,7 +182,7 @@ impl Instance {
 
 fn claim(arena: &'static Arena, number: usize) -> Result<Core<'static>, String> {
     let owner = OwnerId::new(1).ok_or("no owner")?;
-    arena.claim(number, owner).map_err(|error| format!("core {number}: {error}"))
+    arena.claim_waiting(number, owner, &Spin).map_err(|error| format!("core {number}: {error}"))
 }
 
 impl Subject for Actor {

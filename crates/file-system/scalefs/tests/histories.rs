@@ -208,7 +208,7 @@ struct Round<'a> {
 impl Round<'_> {
     /// Makes the calls of one thread; returns its events and those of its listings.
     fn run(&self, number: usize, calls: &[Call]) -> (Vec<Event<Step>>, Vec<Vec<Event<Step>>>) {
-        let core = self.arena.claim(number, owner()).unwrap();
+        let core = self.arena.claim_waiting(number, owner(), &sync::Spin).unwrap();
         let owned = Context::new(self.fs, &core, Credentials::SUPERUSER);
         let context = &owned;
         let caller = &Caller::new(context);
@@ -543,7 +543,7 @@ fn threads_of_one_process_change_its_working_directory() {
     overtake_and_repeat(if cfg!(shuttle) { 500 } else { 50 }, vec![vec!["/n0"], vec!["/n1"]], |number, plan| {
         let mut region = HeapRegion::new(1 << 20).unwrap();
         let arena = Arena::create(&mut region, ArenaConfig { core_count: 3, chunk_bytes: 4096 }).unwrap();
-        let core = arena.claim(2, owner()).unwrap();
+        let core = arena.claim_waiting(2, owner(), &sync::Spin).unwrap();
         let small = ScaleFsConfig { root_bucket_count: 4, directory_bucket_count: 1, ..ScaleFsConfig::default() };
         let fs = ScaleFs::create(&core, ScaleFsConfig { hash_seed: number, count_slots_per_core: 2, ..small }).unwrap();
         let owned = Context::new(fs, &core, Credentials::SUPERUSER);
@@ -554,7 +554,7 @@ fn threads_of_one_process_change_its_working_directory() {
             directories::make_directory(&begin(), start, name.as_bytes(), 0o755).unwrap();
         }
         let made = play(plan, |thread| {
-            let core = arena.claim(thread, owner()).unwrap();
+            let core = arena.claim_waiting(thread, owner(), &sync::Spin).unwrap();
             move |name: &&str| directories::change_directory(&fs.begin(&core, context, &Spin), start, name.as_bytes())
         });
         assert!(made.iter().flatten().all(|made| made.outcome.is_ok()));
@@ -642,7 +642,7 @@ fn explain(number: u64, plan: &Plan) {
 fn explain_if(maintains: bool, has_more: bool, number: u64, plan: &Plan) {
     let mut region = HeapRegion::new(1 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 5, chunk_bytes: 4096 }).unwrap();
-    let core = arena.claim(4, owner()).unwrap();
+    let core = arena.claim_waiting(4, owner(), &sync::Spin).unwrap();
     let config = ScaleFsConfig {
         hash_seed: number,
         root_bucket_count: 4,

@@ -253,7 +253,7 @@ fn explain(round: u64, plan: &Plan) {
 fn explain_pointers(round: u64, plan: &Plan) {
     let config = OwnedConfig { metadata_bytes: 2 << 20, page_count: 24, core_count: 4, hash_seed: 1 };
     let owned = OwnedScaleFs::create_mappable(config).unwrap();
-    let core = |number| owned.claim(number, OwnerId::new(1).unwrap()).unwrap();
+    let core = |number| owned.claim_waiting(number, OwnerId::new(1).unwrap(), &sync::Spin).unwrap();
     let process = scalefs::Process::new(owned.file_system(), &core(3), Credentials::SUPERUSER).unwrap();
     let base = owned.open_window(&process, 2 * PAGES).unwrap();
     // Each with a pipe of its own: threads must not find each other's bytes.

@@ -189,7 +189,7 @@ fn check(number: u64, plan: &Plan) {
     let arena = Arena::create(&mut region, ArenaConfig { core_count: CORES, chunk_bytes: 4096 }).unwrap();
     let round = &Round { decisions: Decisions::create(arena).unwrap(), names: Default::default() };
     let made = play(plan, |thread| {
-        let core = arena.claim(thread, OwnerId::new(1).unwrap()).unwrap();
+        let core = arena.claim_waiting(thread, OwnerId::new(1).unwrap(), &sync::Spin).unwrap();
         move |operation: &Operation| round.act(&core, *operation)
     });
     let event = |steps, began, ended| Event { steps, began, ended };

@@ -164,13 +164,13 @@ fn check(_: u64, plan: &Plan) {
             if matches!(operation, Operation::Leave) {
                 core = None;
             }
-            let core = core.get_or_insert_with(|| arena.claim(thread, owner).unwrap());
+            let core = core.get_or_insert_with(|| arena.claim_waiting(thread, owner, &sync::Spin).unwrap());
             round.act(core, &withdrawn, *operation);
             withdrawn.borrow().len() as i64
         }
     });
     let left: i64 = left.iter().filter_map(|made| made.last()).map(|last| last.outcome).sum();
-    let core = arena.claim(CORES - 1, owner).unwrap();
+    let core = arena.claim_waiting(CORES - 1, owner, &sync::Spin).unwrap();
     for _ in 0..4 {
         round.maintain(&core);
         arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));

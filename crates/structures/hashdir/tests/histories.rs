@@ -135,7 +135,7 @@ impl<'a> Round<'a> {
     fn new(region: &'a mut HeapRegion, seed: u64) -> Round<'a> {
         let arena = Arena::create(region, ArenaConfig { core_count: CORES, chunk_bytes: 4096 }).unwrap();
         let (decisions, epochs) = (Decisions::create(arena).unwrap(), Epochs::create(arena).unwrap());
-        let core = arena.claim(CORES - 1, OwnerId::new(1).unwrap()).unwrap();
+        let core = arena.claim_waiting(CORES - 1, OwnerId::new(1).unwrap(), &sync::Spin).unwrap();
         // SAFETY: all lie in one arena, which has one `Epochs`.
         let dir = |_| arena.place(unsafe { HashDir::new(&core, decisions, 1) }.unwrap()).unwrap();
         let round = Round { arena, decisions, epochs, dirs: std::array::from_fn(dir), seed };
@@ -400,7 +400,7 @@ fn check(number: u64, plan: &Plan) {
             if matches!(operation, Operation::Leave) {
                 core = None;
             }
-            let core = core.get_or_insert_with(|| round.arena.claim(thread, owner).unwrap());
+            let core = core.get_or_insert_with(|| round.arena.claim_waiting(thread, owner, &sync::Spin).unwrap());
             core.fail_allocations_after(*memory);
             let steps = round.act(core, *operation);
             core.fail_allocations_after(None);
@@ -412,7 +412,7 @@ fn check(number: u64, plan: &Plan) {
         }
     });
     let mut events = events(&made);
-    let core = round.arena.claim(CORES - 1, owner).unwrap();
+    let core = round.arena.claim_waiting(CORES - 1, owner, &sync::Spin).unwrap();
     let last = |place| match round.act(&core, Operation::LookUp(place)).as_slice() {
         [step] => Event { steps: vec![step.clone()], began: u64::MAX - 1, ended: u64::MAX },
         steps => panic!("one step: {steps:?}"),

@@ -138,7 +138,7 @@ fn check(number: u64, plan: &Plan) {
             if matches!(operation, Operation::Leave) {
                 core = None;
             }
-            round.act(core.get_or_insert_with(|| arena.claim(thread, owner).unwrap()), *operation)
+            round.act(core.get_or_insert_with(|| arena.claim_waiting(thread, owner, &sync::Spin).unwrap()), *operation)
         }
     });
     let event = |(steps, began, ended)| Event { steps, began, ended };
@@ -146,7 +146,7 @@ fn check(number: u64, plan: &Plan) {
         .iter()
         .map(|made| made.iter().map(|made| event((made.outcome.clone(), made.began, made.ended))).collect())
         .collect();
-    let core = arena.claim(CORES - 1, owner).unwrap();
+    let core = arena.claim_waiting(CORES - 1, owner, &sync::Spin).unwrap();
     let read = |object: usize| maxima.read(round.objects[object], &Spin);
     let last: [Words; OBJECTS] = std::array::from_fn(read);
     round.act(&core, Operation::FlushAll);

@@ -142,13 +142,17 @@ fn check(_: u64, (plan, page_count): &Plan) {
             if matches!(operation, Operation::Leave) {
                 core = None;
             }
-            round.act(core.get_or_insert_with(|| arena.claim(thread, owner).unwrap()), &mut mine, *operation);
+            round.act(
+                core.get_or_insert_with(|| arena.claim_waiting(thread, owner, &sync::Spin).unwrap()),
+                &mut mine,
+                *operation,
+            );
             mine.len()
         }
     });
     let mut used: usize = made.iter().filter_map(|made| made.last()).map(|last| last.outcome).sum();
     used += lock(&round.given).len();
-    let core = arena.claim(CORES - 1, owner).unwrap();
+    let core = arena.claim_waiting(CORES - 1, owner, &sync::Spin).unwrap();
     for _ in 0..4 {
         round.maintain(&core);
         arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));

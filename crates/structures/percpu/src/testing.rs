@@ -50,7 +50,7 @@ impl World {
     /// # Panics
     /// If somebody is that core.
     pub fn core(&self, number: usize) -> Core<'_> {
-        self.arena().claim(number, owner(1)).expect("a core that nobody claims")
+        self.arena().claim_waiting(number, owner(1), &sync::Spin).expect("a core that nobody claims")
     }
 }
 
@@ -91,7 +91,7 @@ mod deaths {
     /// # Panics
     /// If the process fails, or somebody is that core.
     pub fn die<'a>(arena: &'a Arena, number: usize, access: u64, act: impl FnOnce(&Core<'a>)) -> Option<Core<'a>> {
-        let core = arena.claim(number, owner(2)).expect("a core that nobody claims");
+        let core = arena.claim_waiting(number, owner(2), &sync::Spin).expect("a core that nobody claims");
         // SAFETY: the child acts as the core alone, and ends without running anything of its parent's.
         let child = unsafe { libc::fork() };
         if child == 0 {

@@ -173,7 +173,7 @@ fn check(_: u64, (plan, objects): &Plan) {
     let in_use = lock(&round.in_use).len();
     assert_eq!(arena.live_objects(CLASS), in_use as i64, "objects in use by the count");
     let take_all = |number| {
-        let core = arena.claim(number, OwnerId::new(1).unwrap()).unwrap();
+        let core = arena.claim_waiting(number, OwnerId::new(1).unwrap(), &sync::Spin).unwrap();
         std::iter::from_fn(|| round.allocate(&core)).count()
     };
     assert_eq!(in_use + (0..CORES).map(take_all).sum::<usize>(), capacity, "objects that can be had");

@@ -270,7 +270,7 @@ fn check(number: u64, (plan, _): &Plan) {
             if matches!(operation, Operation::Leave) {
                 core = None;
             }
-            let core = core.get_or_insert_with(|| arena.claim(thread, owner).unwrap());
+            let core = core.get_or_insert_with(|| arena.claim_waiting(thread, owner, &sync::Spin).unwrap());
             core.fail_allocations_after(*memory);
             let steps = round.act(core, *operation).unwrap_or_default();
             core.fail_allocations_after(None);
@@ -283,7 +283,7 @@ fn check(number: u64, (plan, _): &Plan) {
             steps
         }
     });
-    let core = arena.claim(CORES - 1, owner).unwrap();
+    let core = arena.claim_waiting(CORES - 1, owner, &sync::Spin).unwrap();
     let guard = round.epochs.pin(&core);
     // Waits for ever if anything is still locked.
     drop(round.array.lock_from(&guard, 0, &Spin).unwrap());

@@ -286,7 +286,7 @@ fn check(number: u64, (plan, all_have): &Plan) {
                 core = None;
                 vec![]
             } else {
-                let core = core.get_or_insert_with(|| round.arena.claim(thread, owner()).unwrap());
+                let core = core.get_or_insert_with(|| round.arena.claim_waiting(thread, owner(), &sync::Spin).unwrap());
                 round.act(core, &mut mine, *operation)
             };
             to_do -= 1;
@@ -298,7 +298,7 @@ fn check(number: u64, (plan, all_have): &Plan) {
     });
     let mut events: Vec<Vec<Event<Step>>> = made.iter().map(|made| made.iter().map(event).collect()).collect();
     let left = left.map(AtomicI64::into_inner);
-    let core = round.arena.claim(CORES - 1, owner()).unwrap();
+    let core = round.arena.claim_waiting(CORES - 1, owner(), &sync::Spin).unwrap();
     for _ in 0..12 {
         round.maintain(&core);
         round.arena.for_each_idle_core(owner(), |idle| round.maintain(idle));

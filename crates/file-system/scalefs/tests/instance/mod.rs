@@ -61,7 +61,7 @@ impl Instance<'_> {
 
     /// Becomes a core.
     pub fn core(&self, number: usize) -> Core<'_> {
-        self.arena.claim(number, owner()).unwrap()
+        self.arena.claim_waiting(number, owner(), &sync::Spin).unwrap()
     }
 
     /// A process of user 0.

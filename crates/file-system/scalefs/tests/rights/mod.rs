@@ -467,7 +467,7 @@ fn explain(number: u64, plan: &Plan) {
 fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     let mut region = HeapRegion::new(1 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
-    let core = arena.claim(3, owner()).unwrap();
+    let core = arena.claim_waiting(3, owner(), &sync::Spin).unwrap();
     let config = ScaleFsConfig {
         hash_seed: number,
         root_bucket_count: 4,
@@ -497,7 +497,7 @@ fn explain_if(maintains: bool, number: u64, plan: &Plan) {
     }
     call(fs, &core, superuser, &Call::ChangeMode(DIRECTORY, 0o777)).unwrap();
     let player = |thread: usize| {
-        let core = arena.claim(thread, owner()).unwrap();
+        let core = arena.claim_waiting(thread, owner(), &sync::Spin).unwrap();
         move |(user, next): &(u32, Call)| {
             let context = Context::new(fs, &core, Credentials::new(*user, *user, &[]).unwrap());
             let outcome = call(fs, &core, &context, next);

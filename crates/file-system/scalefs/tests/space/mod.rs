@@ -106,7 +106,7 @@ fn check(number: u64, plan: &Plan) {
     let owner = OwnerId::new(1).unwrap();
     let mut region = HeapRegion::new(1 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
-    let core = arena.claim(3, owner).unwrap();
+    let core = arena.claim_waiting(3, owner, &sync::Spin).unwrap();
     let config = ScaleFsConfig {
         hash_seed: number,
         root_bucket_count: 4,
@@ -117,7 +117,7 @@ fn check(number: u64, plan: &Plan) {
     let fs = ScaleFs::create(&core, config).unwrap();
     let context = &Context::new(fs, &core, Credentials::SUPERUSER);
     let player = |thread: usize| {
-        let core = arena.claim(thread, owner).unwrap();
+        let core = arena.claim_waiting(thread, owner, &sync::Spin).unwrap();
         move |next: &Call| call(fs, &core, context, *next)
     };
     let made = play(plan, player);

@@ -124,7 +124,7 @@ fn check(number: u64, plan: &Plan) {
     let owner = OwnerId::new(1).unwrap();
     let mut region = HeapRegion::new(1 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig { core_count: 4, chunk_bytes: 4096 }).unwrap();
-    let core = arena.claim(3, owner).unwrap();
+    let core = arena.claim_waiting(3, owner, &sync::Spin).unwrap();
     // One slot for the times of all objects, which drive each other out of it.
     let config = ScaleFsConfig { root_bucket_count: 4, count_slots_per_core: 1, ..ScaleFsConfig::default() };
     let fs = ScaleFs::create(&core, config).unwrap();
@@ -133,7 +133,7 @@ fn check(number: u64, plan: &Plan) {
     directories::make_directory(&fs.begin(&core, context, &host), Start::WorkingDirectory, b"d", 0o700).unwrap();
     let clock = &AtomicU64::new(START + 1);
     let player = |thread: usize| {
-        let core = arena.claim(thread, owner).unwrap();
+        let core = arena.claim_waiting(thread, owner, &sync::Spin).unwrap();
         move |next: &Call| {
             let outcome = call(fs, &core, context, clock, *next);
             fs.maintain(&core, &Spin);
