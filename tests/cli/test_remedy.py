@@ -13,7 +13,17 @@ from msgspec import structs
 
 from commutant.campaign.summary import Tally
 from commutant.campaign.verdict import Outcome, Verdict
-from commutant.mtrace import LineField, Picture, PictureLine, Touched
+from commutant.mtrace import (
+    AccessKind,
+    CourseAccess,
+    LineField,
+    ObjectCourse,
+    Picture,
+    PictureLine,
+    Touched,
+    WindowCourse,
+    pack_course,
+)
 from commutant.runs.directory import RunWriter, new_directory
 from tests.campaign.fakes import make_corpus, make_finding
 from tests.campaign.test_rundir import info
@@ -320,3 +330,67 @@ def test_a_history_tells_what_came_and_went(commutant, runs):
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "came" in answer.stdout and "6 tests in all runs" in answer.stdout
     assert "two runs or more" in one_line(commutant("history", "base"))
+
+
+LIMIT_READ = [CourseAccess(at, 1, AccessKind.READ, 0, 8) for at in (10, 40)]
+WRITES = [CourseAccess(at, 0, AccessKind.UPDATE, 8, 4) for at in (20, 60)]
+BOTH_WRITE = [CourseAccess(at, 1, AccessKind.UPDATE, 8, 4) for at in (30, 70)]
+
+
+def met(drawn: Picture, accesses: Sequence[CourseAccess]) -> tuple[WindowCourse | None, ...]:
+    return (WindowCourse((100, 100), (ObjectCourse(drawn, (pack_course(accesses),)),)), None)
+
+
+@pytest.fixture
+def counted(folder):
+    """A run in which nothing but sharing of a count remains if it moves: `user_ns` is read beside it."""
+    drawn = picture(NON_RCU, NON_RCU)
+    touched = (Touched(0, (NON_RCU,), (NON_RCU,)), Touched(1, (NON_RCU, USER_NS), (NON_RCU,)))
+    drawn = structs.replace(drawn, lines=(structs.replace(drawn.lines[0], touched=touched),))
+    verdict = dataclasses.replace(
+        found("non_rcu", drawn),
+        courses=met(drawn, sorted([*WRITES, *LIMIT_READ, *BOTH_WRITE], key=lambda one: (one.core, one.position))),
+    )
+    make_run(Path("counted"), [verdict] * 4 + [FREE] * 2)
+
+
+def test_transfers_are_ranked_where_no_test_is_freed(commutant, counted) -> None:
+    answer = commutant("remedy", "counted", "--by", "transfers", "--cores", "2")
+    assert answer.returncode == 0
+    lines = [line for line in answer.stdout.splitlines() if "move cred.non_rcu to a line of its own" in line]
+    assert lines
+    assert "away from user_ns" in answer.stdout
+    listed = json.loads(commutant("remedy", "counted", "--by", "transfers", "--format", "json").stdout)
+    schema = json.loads((SCHEMAS / "remedy.schema.json").read_text())
+    jsonschema.validate(listed, schema)
+    first = listed["layouts"][0]
+    assert first["changes"] == [{"way": "move", "place": "cred.non_rcu"}]
+    assert first["freed"] == 0
+    assert 0 < first["share"]["plain"] < 1
+    asked = json.loads(
+        commutant("remedy", "counted", "--by", "transfers", "--move", "cred.non_rcu", "--format", "json").stdout
+    )
+    assert asked["asked"][0]["share"] == first["share"]
+    plain = commutant("remedy", "counted", "--move", "cred.non_rcu")
+    assert "would free none" in plain.stdout
+    assert "but saves" in plain.stdout
+
+
+def test_what_cannot_be_counted_in_transfers_is_refused_in_one_line(commutant, runs, counted) -> None:
+    old = commutant("remedy", "old", "--by", "transfers")
+    assert (old.returncode, "does not say" in one_line(old)) == (2, True)
+    base = commutant("remedy", "base", "--by", "transfers")
+    assert "does not say in which order lines were touched" in one_line(base)
+    assert "commutant check --of RUN" in one_line(base)
+    for mix, message in [
+        ("chmod=1", "no test of the run whose calls all succeed makes 'chmod'"),
+        ("open=0", "sums to nothing"),
+        ("open=-1", "no negative number"),
+        ("open", "expected CALL=NUMBER"),
+    ]:
+        answer = commutant("remedy", "counted", "--by", "transfers", "--mix", mix)
+        assert answer.returncode == 2
+        assert message in one_line(answer)
+    assert "is a matter of --by transfers" in one_line(commutant("remedy", "counted", "--mix", "open=1"))
+    parted = commutant("remedy", "counted", "--by", "transfers", "--part", "cred.uid,file.f_count")
+    assert "lies in 2 types" in one_line(parted)

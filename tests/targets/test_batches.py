@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from commutant.lang import load_interface
 from commutant.support.errors import UsageError
 from commutant.targets.base import Job
 from commutant.targets.batches import CaseRegistry, WindowBatch
+from commutant.targets.linux.target import parse_options
 from commutant.testgen import generate
 from tests.campaign.fakes import make_test
 
@@ -73,3 +75,21 @@ def test_parts_that_do_not_go_together_are_refused_with_the_test() -> None:
     odd = structs.replace(one, calls=(structs.replace(one.calls[0], process=1000), one.calls[1]))
     with pytest.raises(UsageError, match=r'cannot be run: calls\[0\]: no small number "process"'):
         CaseRegistry().number(odd)
+
+
+def test_names_of_another_length_are_so_in_every_part_of_a_test(tests: list[TestCase]) -> None:
+    plain, long = CaseRegistry(), CaseRegistry(30)
+    batch, longer = (WindowBatch(registry, _jobs(tests)).encode() for registry in (plain, long))
+    assert b"n0-and-on-with-letters-and-on-" in longer
+    assert b"n0-and" not in batch
+    # One length for all, and different names stay different.
+    names = set(re.findall(rb"n[0-9]-and[a-z-]*", longer))
+    assert {len(name) for name in names} == {30}
+    assert len(names) == len({name[:2] for name in names}) > 1
+
+
+@pytest.mark.parametrize("text", ["3", "256", "short", "-5", ""])
+def test_a_length_of_names_that_no_file_system_takes_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"names=.*: expected `long` \(255 letters\), or a number from 4 to 255"):
+        parse_options(f"linux:names={text}", {"names": text})
+    assert parse_options("linux:names=long", {"names": "long"}).names == 255

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from commutant.corpus import TestCase
     from commutant.mtrace import Finding
-    from commutant.remedy import Change, Scene, Sense, Traffic
+    from commutant.remedy import Change, Saving, Savings, Scene, Sense, Traffic
     from commutant.runs import Run
 
 _MOST = 20
@@ -80,6 +80,7 @@ def command(
         print_divided,
         print_foretold,
         print_ranking,
+        print_savings,
         rank,
         remedy_document,
         scene_of,
@@ -116,15 +117,46 @@ def command(
         document = remedy_document(rows, calls, len(scene.tests), scene.judged, scene.has_pictures)
         results.put([text(document)], output)
     elif wanted:
-        results.draw(lambda screen: print_foretold(foretold, calls, len(scene.tests), screen), output)
+        saving = _saving_in(loaded, wanted) if not foretold.freed else None
+        results.draw(lambda screen: print_foretold(foretold, calls, len(scene.tests), screen, saving), output)
     else:
+        savings = _savings_in(loaded) if not ranking.changes else None
 
         def paint(screen: Console) -> None:
             print_divided(locks, screen)
             print_ranking(ranking, calls, screen)
+            if savings is not None:
+                print_savings(*savings, screen)
 
         results.draw(paint, output)
     return 0
+
+
+_FEW = 3
+"""Changes by transfers that are shown where none frees a test."""
+
+
+def _saving_in(run: Run, changes: tuple[Change, ...]) -> Saving | None:
+    """What changes that free nothing save in transfers; None if the run does not tell, or they save none."""
+    from commutant.remedy import DEFAULT_CORES, Mix, saving_of
+
+    try:
+        saving = saving_of(traffic_in(run, DEFAULT_CORES), changes, Mix({}))
+    except UsageError:
+        return None
+    return saving if saving.tests else None
+
+
+def _savings_in(run: Run) -> tuple[Savings, Traffic] | None:
+    """The changes that save most transfers; None if the run does not tell, or nothing saves any."""
+    from commutant.remedy import DEFAULT_CORES, Mix, rank_savings
+
+    try:
+        traffic = traffic_in(run, DEFAULT_CORES)
+        savings = rank_savings(traffic, sense_of(traffic.scene, run.tests), Mix({}), _FEW)
+    except UsageError:
+        return None
+    return (savings, traffic) if savings.layouts or savings.accesses else None
 
 
 def _by_transfers(

@@ -13,6 +13,8 @@ from commutant.remedy.change import Change
 from commutant.remedy.documents import RemedyDocument, RemedyRow, change_entries, named_counts, set_counts
 from commutant.remedy.foretell import Foretold
 from commutant.remedy.rank import Ranking
+from commutant.remedy.savings import Saving
+from commutant.remedy.show_savings import saved_text
 from commutant.support import percent, plural, safe_text
 
 _PAIRS_SHOWN = 3
@@ -49,8 +51,10 @@ def print_ranking(ranking: Ranking, calls: Calls, console: Console) -> None:
     console.print(Text(_LIMIT, style="dim"), soft_wrap=True)
 
 
-def print_foretold(foretold: Foretold, calls: Calls, tests: int, console: Console) -> None:
-    """Prints what given changes free, and what would still be shared."""
+def print_foretold(
+    foretold: Foretold, calls: Calls, tests: int, console: Console, saving: Saving | None = None
+) -> None:
+    """Prints what given changes free, and what would still be shared; of those that free nothing what they save."""
     for change in foretold.changes:
         console.print(Text(safe_text(str(change)), style="bold"), soft_wrap=True)
     freed, fewer = len(foretold.freed), len(foretold.fewer)
@@ -58,6 +62,9 @@ def print_foretold(foretold: Foretold, calls: Calls, tests: int, console: Consol
         made = "this change" if len(foretold.changes) == 1 else "these changes together"
         few = f"{plural(tests, 'test')} that {'is' if tests == 1 else 'are'} not conflict-free"
         console.print(Text(f"{made} would free none of {few}"), soft_wrap=True)
+        if saving is not None:
+            text = f"but saves {saved_text(saving)}; --by transfers says more"
+            console.print(Text(safe_text(text)), soft_wrap=True)
     else:
         console.print(Text(f"frees {freed:,} of {plural(tests, 'test')} that are not conflict-free"), soft_wrap=True)
         console.print(Text(f"  mostly {safe_text(_pairs(foretold.freed, calls))}"), soft_wrap=True)

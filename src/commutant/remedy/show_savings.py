@@ -70,6 +70,13 @@ def print_saving(saving: Saving, traffic: Traffic, console: Console) -> None:
     _say(console, _LIMIT, style="dim")
 
 
+def saved_text(saving: Saving) -> str:
+    """What changes save, in a part of a sentence."""
+    few = plural(len(saving.tests), "test")
+    text = f"{range_text(saving.saved)} of {range_text(saving.of)} transfers of lines in {few}"
+    return text if saving.best is None else f"{text} (best: {_best(saving.best)})"
+
+
 def savings_document(
     rows: Mapping[str, Sequence[Saving]], traffic: Traffic, mix: Mix, total: Transfers
 ) -> TransferDocument:

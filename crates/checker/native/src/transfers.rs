@@ -4,6 +4,8 @@
 //! | position u32 | core u8 | kind u8 | first byte u8 | bytes u8 |      little-endian; core by core, each core's in order
 //! ```
 
+use std::collections::HashMap;
+
 use mtrace::courses::CourseAccess;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -67,22 +69,47 @@ fn course_transfers(
     if cores < 2 {
         return Err(PyValueError::new_err(format!("expected two cores or more, got {cores}")));
     }
-    let part = |(line, core, read, written)| Part { line, core, read, written };
-    let parts = |layout: Vec<Vec<PartNumbers>>| layout.into_iter().map(|line| line.into_iter().map(part).collect());
-    let layouts: Vec<Vec<Vec<Part>>> = layouts.into_iter().map(|layout| parts(layout).collect()).collect();
-    python.detach(|| meetings.into_iter().map(|meeting| measured(meeting, &layouts, cores)).collect())
+    let layouts = Layouts::of(layouts);
+    python.detach(|| meetings.into_iter().map(|meeting| layouts.measured(meeting, cores)).collect())
 }
 
-fn measured((periods, lines): Meeting, layouts: &[Vec<Vec<Part>>], cores: u32) -> PyResult<Vec<(f64, f64)>> {
-    let lines = lines.iter().map(|line| unpack(line, &periods)).collect::<PyResult<Vec<_>>>()?;
-    let (line_count, core_count) = (lines.len(), periods.len());
-    let mut parts = layouts.iter().flatten().flatten();
-    if parts.any(|part| part.line >= line_count || part.core >= core_count) {
-        return Err(PyValueError::new_err("a layout names a line or a core that the course does not have"));
+/// Layouts by the lines that they consist of. Most lines are those of many layouts, and measured once.
+struct Layouts {
+    lines: Vec<Vec<Part>>,
+    /// For each layout the numbers of its lines.
+    layouts: Vec<Vec<usize>>,
+}
+
+impl Layouts {
+    fn of(layouts: Vec<Vec<Vec<PartNumbers>>>) -> Self {
+        let mut numbers: HashMap<Vec<Part>, usize> = HashMap::new();
+        let mut lines = Vec::new();
+        let mut number = |line: Vec<PartNumbers>| {
+            let part = |(line, core, read, written)| Part { line, core, read, written };
+            let parts: Vec<Part> = line.into_iter().map(part).collect();
+            *numbers.entry(parts).or_insert_with_key(|parts| {
+                lines.push(parts.clone());
+                lines.len() - 1
+            })
+        };
+        let layouts = layouts.into_iter().map(|layout| layout.into_iter().map(&mut number).collect()).collect();
+        Self { lines, layouts }
     }
-    let course = Course { periods, lines };
-    let sum = |layout: &Vec<Vec<Part>>, protocol| -> f64 {
-        layout.iter().map(|line| course.transfers(line, cores, protocol)).sum()
-    };
-    Ok(layouts.iter().map(|layout| (sum(layout, Protocol::Plain), sum(layout, Protocol::TakesOver))).collect())
+
+    /// What an object costs in each layout.
+    fn measured(&self, (periods, courses): Meeting, cores: u32) -> PyResult<Vec<(f64, f64)>> {
+        let lines = courses.iter().map(|line| unpack(line, &periods)).collect::<PyResult<Vec<_>>>()?;
+        let (line_count, core_count) = (lines.len(), periods.len());
+        if self.lines.iter().flatten().any(|part| part.line >= line_count || part.core >= core_count) {
+            return Err(PyValueError::new_err("a layout names a line or a core that the course does not have"));
+        }
+        let course = Course { periods, lines };
+        let of = |line: &Vec<Part>, protocol| course.transfers(line, cores, protocol);
+        let costs: Vec<(f64, f64)> =
+            self.lines.iter().map(|line| (of(line, Protocol::Plain), of(line, Protocol::TakesOver))).collect();
+        let sum = |layout: &Vec<usize>| {
+            layout.iter().fold((0.0, 0.0), |sum, &line| (sum.0 + costs[line].0, sum.1 + costs[line].1))
+        };
+        Ok(self.layouts.iter().map(sum).collect())
+    }
 }

@@ -49,7 +49,7 @@ pub struct Course {
 
 /// What a new line has of an old one, of one core: the accesses that read one of the bytes `read`, or write one of the
 /// bytes `written`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Part {
     /// Which of the course's lines.
     pub line: usize,

@@ -62,7 +62,7 @@ impl PlaceName {
         }
         let [low, high] = [low, high].map(|name| {
             let (object, field) = name.parts();
-            if field.is_empty() { object } else { format!("{object}.{field}") }
+            crate::names::joined(&object, &field)
         });
         (format!("{low} | {high}"), String::new())
     }

@@ -45,6 +45,12 @@ pub enum NameSource {
 /// Bytes of a capture as they stand in a trace.
 type CaptureBytes = [u8; ObjectCapture::SIZE_BYTES];
 
+/// A type or variable with the path of a field in it, if any: `struct file.f_count`, `used[]`.
+pub(crate) fn joined(object: &str, field: &str) -> String {
+    let dot = if field.is_empty() || field.starts_with('[') { "" } else { "." };
+    format!("{object}{dot}{field}")
+}
+
 /// What a place's name depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct PlaceKey {
@@ -269,12 +275,12 @@ impl Names {
                 let ObjectName { object, full_field, known, .. } =
                     namer.name(&capture_at(namer, line, address), address, 1);
                 let named = !full_field.is_empty() && !full_field.starts_with('+');
-                known.then(|| if named { format!("{object}.{full_field}") } else { object })
+                known.then(|| if named { joined(&object, &full_field) } else { object })
             }
             NameSource::Program(symbols) => symbol_at(symbols, address).map(|symbol| symbol.name.clone()),
             NameSource::Loaded(loaded) => {
                 let PlaceName { object, field, .. } = owned(loaded).name(line, address);
-                Some(if field.is_empty() { object } else { format!("{object}.{field}") })
+                Some(joined(&object, &field))
             }
         }
     }
@@ -291,7 +297,7 @@ impl Names {
     fn place_number(&mut self, object: String, field: String) -> u32 {
         let next = self.place_numbers.len() as u32;
         *self.place_numbers.entry((object, field)).or_insert_with_key(|(object, field)| {
-            self.place_names.push(if field.is_empty() { object.clone() } else { format!("{object}.{field}") });
+            self.place_names.push(joined(object, field));
             next
         })
     }
