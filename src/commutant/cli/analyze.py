@@ -50,8 +50,8 @@ def command(
     """Prints the exact conditions under which the calls of INTERFACE commute.
 
     \b
-    INTERFACE is a shipped name (allocator, counter, figure4, interner, kv, map,
-    map-len, map-len-relaxed, map-relaxed, metrics, names, ordered-map, pool,
+    INTERFACE is a shipped name (allocator, counter, figure4, interner, kv, lists,
+    map, map-len, map-len-relaxed, map-relaxed, metrics, names, ordered-map, pool,
     posix18, posix-commutative, processes, queue, queue-unordered, refcount,
     refcount-exact, sockets, sockets-unordered, stack), FILE.py[:Class], or
     module:Class.

@@ -27,6 +27,7 @@ SHIPPED = {
     "figure4": "commutant.interfaces.figure4:Figure4",
     "interner": "commutant.interfaces.libraries.interner:Interner",
     "kv": "commutant.interfaces.libraries.kv:KeyValueStore",
+    "lists": "commutant.interfaces.libraries.lists:Lists",
     "map": "commutant.interfaces.libraries.map:MapOfValues",
     "map-len": "commutant.interfaces.libraries.map:CountedMap",
     "map-len-relaxed": "commutant.interfaces.libraries.map:RoughlyCountedMap",

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use olf::{Arc, Domain, Limits, Link, Map, Sorted, Stop, links};
+use olf::{Arc, Domain, Limits, Link, Map, Sorted, links};
 
 struct Item {
     key: u64,

@@ -6,6 +6,8 @@
 
 use core::marker::PhantomData;
 
+use percpu::CacheLine;
+
 use crate::field::LinkField;
 use crate::item::{Arc, Slot};
 use crate::link::Link;
@@ -13,10 +15,11 @@ use crate::operation::View;
 use crate::word::{ListNumber, Word};
 
 /// A place in a chain that is no item, and never leaves it.
-#[repr(align(64))]
+#[repr(C)]
 pub(crate) struct Sentinel {
-    pub(crate) link: Link,
-    /// Where it stands.
+    // On a line of its own: changed by whoever changes the bucket.
+    pub(crate) link: CacheLine<Link>,
+    /// Where it stands. Read by whoever comes to the end of the bucket before, and so on another line.
     pub(crate) order: u64,
 }
 
@@ -54,7 +57,7 @@ impl<'g, T> Node<'g, T> {
     pub(crate) fn link<F: LinkField<Item = T>>(&self) -> &'g Link {
         match self {
             Node::Item(slot) => F::link(slot.value()),
-            Node::Sentinel(sentinel) => &sentinel.link,
+            Node::Sentinel(sentinel) => &sentinel.link.0,
         }
     }
 }

@@ -151,6 +151,14 @@ pub(crate) fn swap<'d, C: Find<'d>, D: Find<'d, Field = C::Field>>(
     if list.number() == other.number() {
         return Err(NotMoved::SameList);
     }
+    list.expect_of(here);
+    other.expect_of(here);
+    // That one of them is absent rests on one word, and needs no mark.
+    let guard = here.pin();
+    if list.find(&guard, key).found.is_none() || other.find(&guard, its_key).found.is_none() {
+        return Err(NotMoved::Absent);
+    }
+    drop(guard);
     let outcome = here.run(&sync::Spin, |a| {
         let (mine, its) = (a.remove(list, key)?, a.remove(other, its_key)?);
         a.insert(other, mine)?;

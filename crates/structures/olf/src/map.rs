@@ -1,7 +1,7 @@
 //! A map by hash that grows without moving an item.
 //!
 //! **Idea** (Shalev and Shavit's split-ordered lists). All items stand in one list, in the order of their hashes read
-//! backwards; of equal hashes, in the order of their keys. A bucket is a pointer into the list: a sentinel, on a line of its
+//! backwards; of equal hashes, in the order of their keys. A bucket is a pointer into the list: a sentinel, on lines of its
 //! own, before its items. To double the buckets, a sentinel is put into the middle of each; items stay where they are. So
 //! a map is one list for all operations, with one number.
 //!
@@ -55,7 +55,7 @@ where
     domain: &'d Domain,
     chain: Chain<F>,
     hasher: S,
-    first: CacheLine<Sentinel>,
+    first: Sentinel,
     // Atomic: set once, by the thread that grows the map.
     segments: [AtomicPtr<Sentinel>; SEGMENTS],
     // Atomic: a power of two; all their sentinels are linked.
@@ -92,7 +92,7 @@ where
             domain,
             chain: Chain::new(number),
             hasher,
-            first: CacheLine(Sentinel { link: Link::with(Word::link(number, 0)), order: 0 }),
+            first: Sentinel { link: CacheLine(Link::with(Word::link(number, 0))), order: 0 },
             segments: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             buckets: AtomicUsize::new(1),
             growing: AtomicUsize::new(0),
@@ -127,7 +127,7 @@ where
     fn for_each_until(&self, here: &Here<'d>, mut goes_on: impl FnMut(&F::Item) -> bool) {
         self.expect_of(here);
         let _guard = here.pin();
-        let mut word = self.domain.value(&self.first.0.link);
+        let mut word = self.domain.value(&self.first.link.0);
         // SAFETY: guarded, and in the list when the word was read.
         while let Some(node) = unsafe { Node::<F::Item>::after(word) } {
             word = self.domain.value(node.link::<F>());
@@ -154,9 +154,11 @@ where
     /// If `here` is of another domain.
     pub fn maintain(&self, here: &Here<'d>) -> Result<bool, OutOfMemory> {
         self.expect_of(here);
-        if !self.is_full(here) {
-            return Ok(false);
-        }
+        if self.is_full(here) { self.grow_alone(here) } else { Ok(false) }
+    }
+
+    /// Doubles the buckets, unless another thread is about to; returns whether it did.
+    fn grow_alone(&self, here: &Here<'d>) -> Result<bool, OutOfMemory> {
         // Acquire pairs with the release below: who grows after another one sees its sentinels.
         let got = self.growing.compare_exchange(0, 1, Atomically::Acquire, Atomically::Relaxed);
         if got.is_err() {
@@ -167,12 +169,29 @@ where
         outcome
     }
 
+    /// Makes room for so many items, at most 2^39: they then stand in as many buckets.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]: the map has grown as far as it went.
+    ///
+    /// # Panics
+    /// If `here` is of another domain.
+    pub fn reserve(&self, here: &Here<'d>, items: usize) -> Result<(), OutOfMemory> {
+        self.expect_of(here);
+        while self.buckets.load(Atomically::Relaxed) * MOST_PER_BUCKET < items {
+            if !self.grow_alone(here)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether some buckets, the first ones in order, hold more than they should.
     fn is_full(&self, here: &Here<'d>) -> bool {
         let _guard = here.pin();
         let sampled = self.buckets.load(Atomically::Relaxed).min(SAMPLE);
         let (mut buckets, mut items) = (1, 0);
-        self.chain.walk(&self.first.0.link, self.domain, |node| {
+        self.chain.walk(&self.first.link.0, self.domain, |node| {
             match node {
                 Node::Item(_) => items += 1,
                 Node::Sentinel(_) => buckets += 1,
@@ -190,7 +209,7 @@ where
         // SAFETY: the layout is not of no bytes.
         let sentinels = NonNull::new(unsafe { alloc(layout) }).ok_or(OutOfMemory)?.cast::<Sentinel>();
         for index in 0..count {
-            let sentinel = Sentinel { link: Link::new(), order: sentinel_order(count + index) };
+            let sentinel = Sentinel { link: CacheLine(Link::new()), order: sentinel_order(count + index) };
             // SAFETY: in bounds of the fresh array.
             unsafe { sentinels.add(index).write(sentinel) };
         }
@@ -203,10 +222,10 @@ where
         for bucket in count..2 * count {
             let sentinel = self.sentinel(bucket);
             // It stands in the bucket that is halved.
-            let from = &self.sentinel(bucket - count).link;
+            let from = &self.sentinel(bucket - count).link.0;
             loop {
                 let (before, word) = self.walk_orders(from, self.domain, sentinel.order);
-                sentinel.link.store_own(word);
+                sentinel.link.0.store_own(word);
                 let entry = Word::sentinel(self.chain.number, sentinel.address());
                 if here.swap(&Change { link: before, old: word, new: entry }).is_ok() {
                     break;
@@ -226,7 +245,7 @@ where
     #[inline]
     fn sentinel(&self, bucket: usize) -> &Sentinel {
         if bucket == 0 {
-            return &self.first.0;
+            return &self.first;
         }
         let segment = Self::segment(bucket);
         // Acquire pairs with the release in `grow`.
@@ -241,7 +260,7 @@ where
     fn bucket(&self, hash: u64) -> &Link {
         // Acquire pairs with the release in `grow`.
         let buckets = self.buckets.load(Atomically::Acquire);
-        &self.sentinel(hash as usize & (buckets - 1)).link
+        &self.sentinel(hash as usize & (buckets - 1)).link.0
     }
 
     /// Goes past what stands before a place, and past what stands there as `is_past` says; where it stops, and the word.
@@ -307,7 +326,7 @@ where
 {
     fn drop(&mut self) {
         // Nobody else has the map. A thread that has ended in the middle of an operation may have left marks.
-        self.chain.clear(&self.first.0.link, |link| self.domain.value_at_the_end(link), drop);
+        self.chain.clear(&self.first.link.0, |link| self.domain.value_at_the_end(link), drop);
         self.domain.numbers.give(self.chain.number, self.domain.epochs());
         for (segment, place) in self.segments.iter().enumerate().skip(1) {
             let sentinels = place.load(Atomically::Relaxed);
