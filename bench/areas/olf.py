@@ -1,4 +1,4 @@
-"""What a move between lists or maps of crate `olf` costs beside other ways: ratios of times of one run, by alternating rounds."""
+"""What a move between lists or maps of crate `olf` costs beside other ways: ratios of times of one run, by turns."""
 
 from __future__ import annotations
 

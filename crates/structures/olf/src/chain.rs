@@ -23,6 +23,7 @@ pub(crate) struct Sentinel {
     pub(crate) order: u64,
 }
 
+#[cfg(feature = "alloc")]
 impl Sentinel {
     /// Where it stands, for links.
     pub(crate) fn address(&self) -> usize {

@@ -38,6 +38,7 @@ mod closure;
 mod domain;
 mod field;
 mod find;
+#[cfg(feature = "alloc")]
 mod hash;
 mod header;
 mod item;
@@ -57,6 +58,7 @@ pub use closure::{Atomic, Held, Stop};
 pub use domain::{Domain, DomainError, Guard, Here, Limits, MOST_THREADS, TooManyThreads};
 pub use field::{Keyed, LinkField};
 pub use find::Collection;
+#[cfg(feature = "alloc")]
 pub use hash::{Mixer, Mixing};
 pub use item::{AddressTooHigh, Arc, Item, Ref, Slot};
 pub use link::Link;
