@@ -20,8 +20,9 @@ from commutant.report.data import JudgedTest, RunReport
 from commutant.report.groups import has_failing_call
 from commutant.report.hints import hint
 from commutant.report.roles import role
+from tests.campaign.fakes import make_test
 from tests.report.browser import LOWEST_CONTRAST, MOST_STEPS, OVERFLOW_PIXELS, Page
-from tests.report.invented import POSIX18, hostile_run, invented_run
+from tests.report.invented import POSIX18, hostile_run, invented_run, summary_of
 
 
 @pytest.fixture(scope="module")
@@ -415,3 +416,70 @@ def test_a_large_run_is_searched_and_turned_over(driver: Chrome, tmp_path: Path)
     page.wait(lambda: page.text("#count").startswith("1 of "))
     assert page.find("[data-test]").get_attribute("data-test") == last.id
     assert page.drain("browser") == []
+
+
+def _at_width(page: Page, width: int) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    page.open()
+
+
+@pytest.mark.parametrize("width", [1100, 1280, 1600])
+def test_names_of_variables_have_room(page: Page, width: int) -> None:
+    """At 1,280 pixels they stood in a column of five letters, beside white."""
+    try:
+        _at_width(page, width)
+        lines = "[...document.querySelectorAll('.variable')].map((one) => one.getClientRects().length)"
+        assert page.run(f"return Math.max(...{lines})") <= 2
+        assert page.run("return document.querySelector('.ranking-panel .tall').scrollWidth") <= width
+        sideways = (
+            "const one = document.querySelector('.ranking-panel .tall'); return one.scrollWidth - one.clientWidth"
+        )
+        assert page.run(sideways) <= 0, "no column is cut off"
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_narrow_map_shows_all_its_columns(driver: Chrome, tmp_path: Path) -> None:
+    """Six calls, as `names` has them, on a telephone."""
+    names = ("open", "link", "unlink", "rename", "stat", "access")
+    pairs = [pair for index, one in enumerate(names) for pair in [(one, other) for other in names[index:]]]
+    tests = [JudgedTest(make_test(number, pair), Judgement.CONFLICT_FREE) for number, pair in enumerate(pairs)]
+    write_html(RunReport(summary_of(tests), tests), tmp_path / "report.html")
+    page = Page(driver, tmp_path / "report.html")
+    try:
+        _at_width(page, 390)
+        right = (
+            "const box = document.querySelector('.map').closest('.scroll'); return box.scrollWidth - box.clientWidth"
+        )
+        assert page.run(right) <= 0
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_click_on_a_cell_clears_the_search(page: Page, run: RunReport) -> None:
+    """It said `0 of 1,038 tests` under a cell of 110."""
+    page.open("#find=no_such_word")
+    page.wait(lambda: page.text("#count").startswith("0 of"))
+    page.find('[data-calls="link,rename"]').click()
+    tests = _tests_of(run, "link", "rename")
+    page.wait(lambda: page.text("#count") == f"{len(tests)} of {len(run.tests)} tests")
+    assert page.run("return document.querySelector('#find').value") == ""
+
+
+def test_tests_with_findings_come_first(page: Page, run: RunReport) -> None:
+    page.open("#calls=link%2Crename")
+    shown = [one.get_attribute("data-test") for one in page.all("#tests a")]
+    outcomes = {judged.test.id: judged.outcome for judged in run.tests}
+    ranks = [list(RANKS).index(outcomes[test]) for test in shown]
+    assert ranks == sorted(ranks) and len(set(ranks)) > 1
+
+
+RANKS = (
+    Judgement.CRASHED,
+    Judgement.WRONG_RESULT,
+    Judgement.CONFLICTING,
+    Judgement.UNSTABLE,
+    Judgement.CONFLICT_FREE,
+    Judgement.SKIPPED,
+)

@@ -12,7 +12,8 @@ export function showMap(state) {
   for (const link of maps.flatMap((map) => [...map.querySelectorAll("[data-calls]")])) {
     const calls = link.dataset.calls;
     const isChosen = calls === state.calls;
-    link.href = addressWith({ calls: isChosen ? "" : calls, test: "" });
+    // A cell counts all its tests, whatever words are searched for: to choose it clears the search.
+    link.href = addressWith({ calls: isChosen ? "" : calls, find: isChosen ? state.find : "", test: "" });
     if (isChosen) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
     link.classList.toggle("dim", touched !== null && !touched.has(calls));

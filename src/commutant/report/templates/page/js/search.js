@@ -29,7 +29,18 @@ export function selectTests(state) {
   for (let test = 0; test < testCount; test++) {
     if (filters.every((filter) => filter(test))) selected.push(test);
   }
-  return selected;
+  return findingsFirst(selected);
+}
+
+// What a reader looks for comes first: failures, then tests that share memory, then the others, each as in the run.
+const ORDER = ["crashed", "wrong_result", "conflicting", "unstable", "conflict_free", "skipped"];
+
+function findingsFirst(tests) {
+  const rank = outcomes.map(([value]) => ORDER.indexOf(value));
+  const byRank = ORDER.map(() => []);
+  const others = [];
+  for (const test of tests) (byRank[rank[outcomeOf(test)]] ?? others).push(test);
+  return [...byRank.flat(), ...others];
 }
 
 // The sets of calls in which some test shares the variable.
