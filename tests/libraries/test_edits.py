@@ -31,10 +31,10 @@ class Project:
         self.sources = [Path(shutil.copy(SOURCES / name, folder)) for name in sources]
         self._compiled, self._extra = self.sources[:compiled], extra
 
-    def check(self, tests: api.api.Tests | str, name: str) -> Checked:
-        """Builds the adapter anew, and checks it."""
+    def check(self, tests: api.Tests, name: str) -> Checked:
+        """Builds the adapter anew, and checks it in one process: which objects lie side by side is then the same."""
         built = build(self.folder, "adapter", *self._compiled, extra=(f"-I{self.folder}", *self._extra))
-        return check(tests, target=f"library:path={built}", directory=self.folder / name)
+        return check(tests, target=f"library:path={built}", directory=self.folder / name, jobs=1)
 
     def edit(self, drawn: random.Random) -> None:
         """An edit that changes no code: a comment or empty lines somewhere."""
