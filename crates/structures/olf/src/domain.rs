@@ -200,7 +200,8 @@ impl Drop for Domain {
         // Nobody is in it: three rounds free what was retired; destructors may end further items.
         for _ in 0..MOST_ROUNDS_AT_THE_END {
             let mut pending = false;
-            self.arena().for_each_idle_core(|core| pending |= self.maintain(core));
+            let owner = OwnerId::new(1).expect("not zero");
+            self.arena().for_each_idle_core(owner, |core| pending |= self.maintain(core));
             if !pending {
                 break;
             }

@@ -1,9 +1,13 @@
 //! Pages that were used and are free for any class: a map with a bit for each, so that neighbours can be had together. A death
 //! in between loses at most the pages in question.
 
-use sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::class::KIND_MAP_BYTES;
 
 const WORD_PAGES: usize = u64::BITS as usize;
+/// Requests that go unanswered at most.
+const MOST_PAUSE: u32 = 15;
 
 /// What cores tell each other of memory that is missing.
 pub(crate) struct Shortage {
@@ -11,13 +15,23 @@ pub(crate) struct Shortage {
     asked: AtomicU32,
     /// Atomic: what that was when somebody last began to collect.
     collected: AtomicU32,
+    /// Atomic: so many requests go unanswered, unless much was given back since: more with each collection in vain.
+    pause: AtomicU32,
+    /// Atomic: bytes in use after the last collection.
+    live_bytes: AtomicI64,
     /// Atomic: how many of the free pages nobody is about to take: never more than stand in the map.
     free_pages: AtomicUsize,
 }
 
 impl Shortage {
     pub(crate) fn new() -> Shortage {
-        Shortage { asked: AtomicU32::new(0), collected: AtomicU32::new(0), free_pages: AtomicUsize::new(0) }
+        Shortage {
+            asked: AtomicU32::new(0),
+            collected: AtomicU32::new(0),
+            pause: AtomicU32::new(0),
+            live_bytes: AtomicI64::new(0),
+            free_pages: AtomicUsize::new(0),
+        }
     }
 
     /// Says that there is no memory.
@@ -27,6 +41,21 @@ impl Shortage {
 
     pub(crate) fn asked(&self) -> u32 {
         self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request is left alone: a collection was in vain, few have asked since, and no page's worth was given back. A
+    /// full instance would else sort all its free objects with each call.
+    pub(crate) fn rests(&self, asked: u32, live_bytes: impl FnOnce() -> i64) -> bool {
+        let since = asked.wrapping_sub(self.collected.load(Ordering::Relaxed));
+        (1..=self.pause.load(Ordering::Relaxed)).contains(&since)
+            && live_bytes() + KIND_MAP_BYTES as i64 > self.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes what a collection has brought.
+    pub(crate) fn note_collection(&self, page_count: usize, live_bytes: i64) {
+        let pause = self.pause.load(Ordering::Relaxed);
+        self.pause.store(if page_count == 0 { (2 * pause + 1).min(MOST_PAUSE) } else { 0 }, Ordering::Relaxed);
+        self.live_bytes.store(live_bytes, Ordering::Relaxed);
     }
 
     /// Whether nobody has begun to collect since so much was asked for; then the caller has.
