@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commutant.mtrace import AccessKind, CourseAccess, unpack_course
+from commutant.mtrace import AccessKind, CourseAccess, LineField, unpack_course
 from commutant.remedy import (
     Change,
     Mix,
@@ -22,6 +22,8 @@ from commutant.remedy import (
     scene_of,
     traffic_of,
 )
+from commutant.remedy.scene import Fields, Line, Scene
+from commutant.remedy.traffic import Meeting
 from commutant.support import UsageError
 from tests.remedy.test_planted import MACROS, TESTS, verdicts
 
@@ -150,3 +152,14 @@ def test_a_run_without_courses_says_so(folder: Path) -> None:
     found = [replace(one, courses=()) for one in verdicts(folder, ())]
     with pytest.raises(UsageError, match="does not say in which order lines were touched"):
         traffic_of(found, scene_of(found), CALLS, ())
+
+
+def test_a_field_in_two_lines_is_told_from_an_array_over_many() -> None:
+    def traffic_with(size_bytes: int, offset: int) -> Traffic:
+        low = Line(Fields("struct a", 0, (LineField(offset, 64 - offset, "struct a.b"),)), ())
+        high = Line(Fields("struct a", 64, (LineField(0, size_bytes, "struct a.b"),)), ())
+        return Traffic(Scene(), 2, meetings=[Meeting((low, high), (b"", b""), (1, 1))])
+
+    assert traffic_with(4, 60).crosses_border("a.b")
+    assert not traffic_with(64, 60).crosses_border("a.b")
+    assert not traffic_with(4, 60).crosses_border("a.c")

@@ -190,6 +190,9 @@ def _by_transfers(
         raise UsageError(f"{run.path}: a call fails in each judged test; expected tests whose calls all succeed")
     if wanted:
         refuse_unknown(traffic.scene, wanted)
+        for place in dict.fromkeys(place for change in wanted for place in change.places):
+            if traffic.crosses_border(place):
+                console.message(f"{place} lies across a border of lines: moved to one of its own, it takes one alone")
         asked = saving_of(traffic, wanted, mix)
         if format_ == "text":
             results.draw(lambda screen: print_saving(asked, traffic, screen), output)

@@ -15,7 +15,7 @@ from commutant import _native
 from commutant.campaign import Outcome, Verdict
 from commutant.mtrace import ObjectCourse
 from commutant.remedy.change import Change
-from commutant.remedy.layout import pieces
+from commutant.remedy.layout import LINE_BYTES, pieces
 from commutant.remedy.scene import Line, Scene
 from commutant.support import UsageError
 
@@ -93,6 +93,17 @@ class Traffic:
         except ValueError as error:
             raise UsageError(f"the run's courses are damaged: {error}") from None
         return [[Transfers(*one) for one in each] for each in found]
+
+    def crosses_border(self, place: str) -> bool:
+        """Whether a place that would fit into a line lies in two."""
+        last = 1 << (LINE_BYTES - 1)
+        for meeting in self.meetings:
+            for one, other in zip(meeting.lines, meeting.lines[1:], strict=False):
+                low, high = one.fields.mask(place), other.fields.mask(place)
+                is_next = other.fields.offset - one.fields.offset == LINE_BYTES
+                if is_next and low & last and high & 1 and low.bit_count() + high.bit_count() <= LINE_BYTES:
+                    return True
+        return False
 
     def alike(self) -> Iterable[list[int]]:
         """The meetings, those with the same lines together."""
