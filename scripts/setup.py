@@ -154,7 +154,7 @@ def emulator_of_programs() -> None:
     """Fetches Debian 12's emulator of programs where the system's takes no plugins. Much works without one."""
     started = time.monotonic()
     try:
-        found = run([PYTHON, "-m", "commutant.guest.fetched_emulator"])
+        found = run([PYTHON, "-m", "commutant.guest.prepare_emulator"])
     except StepFailed as failure:
         say("emulator of programs", str(failure).strip().splitlines()[0])
         say("emulator of programs", "without it `locks` and the targets scalefs, library and gallery do not run")

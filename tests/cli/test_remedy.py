@@ -370,7 +370,7 @@ def test_transfers_are_ranked_where_no_test_is_freed(commutant, counted) -> None
     asked = json.loads(
         commutant("remedy", "counted", "--by", "transfers", "--move", "cred.non_rcu", "--format", "json").stdout
     )
-    assert asked["asked"][0]["share"] == first["share"]
+    assert asked["requested"][0]["share"] == first["share"]
     plain = commutant("remedy", "counted", "--move", "cred.non_rcu")
     assert "would free none" in plain.stdout
     assert "but saves" in plain.stdout

@@ -1,4 +1,4 @@
-"""Lists and maps of crate `olf` behind their adapters: right results, and look-ups and changes of maps that share nothing."""
+"""Lists and maps of crate `olf` behind their adapters: right results, and calls on maps that share nothing."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def _by_transfers(
         if format_ == "text":
             results.draw(lambda screen: print_saving(asked, traffic, screen), output)
         else:
-            document = savings_document({"asked": [asked]}, traffic, mix, mean_transfers(traffic, mix))
+            document = savings_document({"requested": [asked]}, traffic, mix, mean_transfers(traffic, mix))
             results.put([text(document)], output)
         return
     savings = rank_savings(traffic, sense_of(traffic.scene, run.tests), mix, limit)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ import platformdirs
 from commutant.guest.apt import apt
 from commutant.guest.emulator import Emulator, answer_of, judge
 from commutant.guest.package import open_package
-from commutant.support import Budget, CommutantError, RunError, UsageError, replace_file
+from commutant.support import Budget, RunError, UsageError, replace_file
 
 PAGE = "docs/reference/systems.md"
 """Where it says how to build one."""
@@ -182,23 +181,3 @@ def _content(package: Path, wanted: Wanted) -> bytes:
     except UsageError as error:
         raise RunError(str(error)) from None
     raise RunError(f"{wanted.package} {wanted.version}: holds no {wanted.member} such as is known")
-
-
-def main() -> int:
-    """For `make setup`: fetches the emulator if there is none, and prints which one there is."""
-    from commutant.guest.user_emulator import find_user_emulator
-
-    try:
-        try:
-            emulator = find_user_emulator()
-        except RunError:
-            emulator = fetch_emulator()
-    except CommutantError as error:
-        print(f"emulator of programs: {error}", file=sys.stderr)
-        return error.exit_code
-    print(f"{emulator.path}, {emulator.version}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -111,7 +111,7 @@ class TransferDocument(Document, frozen=True):
     """What changes save in transfers of lines, per round of a test's calls that `cores` make again and again.
 
     `tests` are those whose calls all succeed, of `sets` sets of calls; `transfers` is their mean. Sets weigh alike if
-    `mix` is empty. `asked` has one row with the changes that were asked for; without any, `layouts` has those that
+    `mix` is empty. `requested` has one row with the changes that were asked for; without any, `layouts` has those that
     change no code, `accesses` the others, the best first, and `worse` layouts that make more transfers.
     """
 
@@ -120,7 +120,7 @@ class TransferDocument(Document, frozen=True):
     tests: Count
     sets: Count
     transfers: TransferCount
-    asked: tuple[SavingRow, ...]
+    requested: tuple[SavingRow, ...]
     layouts: tuple[SavingRow, ...]
     accesses: tuple[SavingRow, ...]
     worse: tuple[SavingRow, ...]

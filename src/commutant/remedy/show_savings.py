@@ -80,14 +80,14 @@ def saved_text(saving: Saving) -> str:
 def savings_document(
     rows: Mapping[str, Sequence[Saving]], traffic: Traffic, mix: Mix, total: Transfers
 ) -> TransferDocument:
-    """The document; `rows` has the lists `layouts`, `accesses` and `worse`, or `asked`."""
+    """The document; `rows` has the lists `layouts`, `accesses` and `worse`, or `requested`."""
     return TransferDocument(
         cores=traffic.cores,
         mix=tuple(MixEntry(call, share) for call, share in mix.shares.items()),
         tests=len(traffic.tests),
         sets=len(traffic.sets),
         transfers=transfer_count(total),
-        asked=tuple(map(_row, rows.get("asked", ()))),
+        requested=tuple(map(_row, rows.get("requested", ()))),
         layouts=tuple(map(_row, rows.get("layouts", ()))),
         accesses=tuple(map(_row, rows.get("accesses", ()))),
         worse=tuple(map(_row, rows.get("worse", ()))),

@@ -75,7 +75,8 @@ fn errno(number: u16) -> Value<'static> {
 
 /// `link(a, b)` in process 0 and `unlink(a)` in process 1, where a exists.
 fn link_and_unlink() -> Test {
-    let step = |shape, arguments, expected| Step { shape, process: 0, core: None, arguments, expected, also: Vec::new() };
+    let step =
+        |shape, arguments, expected| Step { shape, process: 0, core: None, arguments, expected, also: Vec::new() };
     Test {
         calls: vec![placed(0, LINK, texts(&["a", "b"])), placed(1, UNLINK, texts(&["a"]))],
         setup: vec![step(OPEN, create("a"), Value::Int(0))],

@@ -15,6 +15,12 @@ use crate::record::{Access, SharedLine};
 /// Bytes of what the C library's allocator keeps in front of a block.
 const HEADER_BYTES: u64 = 16;
 
+/// A type or variable with the path of a field in it, if any: `struct file.f_count`, `used[]`.
+pub(crate) fn joined(object: &str, field: &str) -> String {
+    let dot = if field.is_empty() || field.starts_with('[') { "" } else { "." };
+    format!("{object}{dot}{field}")
+}
+
 /// What the names of a line's bytes depend on: its blocks, by where they begin from the line on, and where a module's data
 /// is, the address.
 pub type LoadedFieldsKey = (Vec<BlockCapture>, Option<u64>);
@@ -62,7 +68,7 @@ impl PlaceName {
         }
         let [low, high] = [low, high].map(|name| {
             let (object, field) = name.parts();
-            crate::names::joined(&object, &field)
+            joined(&object, &field)
         });
         (format!("{low} | {high}"), String::new())
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kernel_naming::{CaptureKind, Holder, Namer, ObjectCapture, ObjectName, Side};
 
 use crate::conflict::{Places, Sharing};
-use crate::loaded::{LoadedFieldsKey, LoadedNames, PlaceName};
+use crate::loaded::{LoadedFieldsKey, LoadedNames, PlaceName, joined};
 use crate::record::{Access, SharedLine};
 use crate::sections::{self, Step};
 
@@ -44,12 +44,6 @@ pub enum NameSource {
 
 /// Bytes of a capture as they stand in a trace.
 type CaptureBytes = [u8; ObjectCapture::SIZE_BYTES];
-
-/// A type or variable with the path of a field in it, if any: `struct file.f_count`, `used[]`.
-pub(crate) fn joined(object: &str, field: &str) -> String {
-    let dot = if field.is_empty() || field.starts_with('[') { "" } else { "." };
-    format!("{object}{dot}{field}")
-}
 
 /// What a place's name depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
