@@ -160,7 +160,7 @@ fn memory_of_one_kind_of_object_comes_back_for_any_kind() {
         let directories = fill(&|name| root.create_dir(name), &|name| root.remove_dir(name));
         [new_files, directories, fill(&|name| root.symlink(&target, name), &|name| root.remove_file(name))]
     };
-    let of_names = std::thread::scope(|scope| scope.spawn(&names).join().unwrap());
+    let of_names = std::thread::scope(|scope| scope.spawn(names).join().unwrap());
     let before = others();
     // A file takes 640 bytes, a directory some 3,000, such a link some 8,400.
     assert!(of_names > 5000 && before[0] > 300 && before[1] > 60 && before[2] > 20, "{of_names}, {before:?}");
