@@ -294,7 +294,7 @@ mod scheduled {
 
     /// How many pages a death costs; `None` if the process came to its end.
     fn lost(access: u64) -> Option<usize> {
-        let world = World::with(128 << 10, ArenaConfig { core_count: 2, chunk_bytes: 4096 });
+        let world = World::with(48 << 10, ArenaConfig { core_count: 2, chunk_bytes: 4096 });
         let heir = die(&world, 1, access, work)?;
         let mut in_use = InUse::default();
         for _ in 0..64 {
