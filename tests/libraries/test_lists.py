@@ -1,4 +1,4 @@
-"""Lists and maps of crate `olf` behind their adapters: right results, and calls on maps that share nothing."""
+"""Lists and maps of crate `olf` behind their adapters: right results, and calls on one map share nothing."""
 
 from __future__ import annotations
 

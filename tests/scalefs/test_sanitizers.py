@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SUPPRESSIONS = Path(__file__).with_name("tsan.supp")
 TARGET = "x86_64-unknown-linux-gnu"
-STRUCTURES = ("seqlock", "percpu", "epoch", "commit", "refcache", "maxima", "radix", "pages", "hashdir")
+STRUCTURES = ("seqlock", "percpu", "epoch", "commit", "refcache", "maxima", "radix", "pages", "hashdir", "olf")
 PARTS = (*(("-p", crate, "--tests") for crate in STRUCTURES), ("-p", "scalefs", "--test", "data", "--test", "names"))
 FEW_CASES = {"PROPTEST_CASES": "4"}
 
