@@ -34,7 +34,7 @@ class Gated:
     failing: Sequence[FindingGroup]
     moved: Sequence[FindingGroup]
     against_baseline: bool
-    is_repeated: bool
+    was_repeated: bool
 
     def __bool__(self) -> bool:
         """Whether nothing fails."""
@@ -45,7 +45,7 @@ class Gated:
         if not self.new:
             return []
         kind = "new finding" if self.against_baseline else "finding"
-        again = f", {len(self.failing)} of them seen again" if self.is_repeated else ""
+        again = f", {len(self.failing)} of them seen again" if self.was_repeated else ""
         named = [f"  {safe_text(group.place)}" for group in self.failing[:NAMED]]
         rest = len(self.failing) - len(named)
         return [
@@ -69,8 +69,8 @@ def gate(
     new = failing(findings)
     moved = [group for group in findings if group.former is not None]
     if not (new and baselines and again):
-        return Gated(findings, new, new, moved, bool(baselines), is_repeated=False)
-    return Gated(findings, new, confirmed(new, again(examples_of(new, run))), moved, True, is_repeated=True)
+        return Gated(findings, new, new, moved, bool(baselines), was_repeated=False)
+    return Gated(findings, new, confirmed(new, again(examples_of(new, run))), moved, True, was_repeated=True)
 
 
 def findings_of(run: RunReport, baselines: Sequence[RunReport], suppressions: Suppressions) -> list[FindingGroup]:

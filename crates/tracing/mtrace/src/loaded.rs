@@ -74,12 +74,6 @@ impl PlaceName {
     }
 }
 
-/// A type or variable with the path of a field in it, if any: `struct file.f_count`, `used[]`.
-pub(crate) fn joined(object: &str, field: &str) -> String {
-    let dot = if field.is_empty() || field.starts_with('[') { "" } else { "." };
-    format!("{object}{dot}{field}")
-}
-
 /// Names of a program that loads libraries.
 pub struct LoadedNames {
     listing: Listing,
