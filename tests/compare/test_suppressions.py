@@ -18,7 +18,7 @@ from tests.compare.test_runs import judged, run_of
 
 TODAY = datetime.date(2026, 6, 15)
 GOOD = 'reason = "agreed"\nexpires = 2026-06-15\n'
-DIGEST = fingerprint(("link", "rename"), make_finding("a")).digest
+DIGEST = fingerprint(("link", "rename"), make_finding("a", ("get_a", "put_a"))).digest
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def left(suppressions):
         ('variable = "struct *.a"', ["b"]),
         ('variable = "struct dentry.*"', []),
         ('variable = "a"', ["a", "b"]),
-        ('function = "dg*"', []),
+        ('function = "get_*"', []),
         ('function = "other"', ["a", "b"]),
         ('calls = ["rename", "link"]', []),
         ('calls = ["*", "link"]', []),
         ('calls = ["*", "open"]', ["a", "b"]),
         ('calls = ["link"]', ["a", "b"]),
-        ('calls = ["*", "*"]\nvariable = "*b"\nfunction = "dput"', ["a"]),
+        ('calls = ["*", "*"]\nvariable = "*b"\nfunction = "put_b"', ["a"]),
         (f'fingerprint = "{DIGEST}"\nvariable = "other"', ["a", "b"]),
     ],
 )
