@@ -43,8 +43,10 @@ def failures(run: Run, baselines: Sequence[Run], suppressions: Suppressions) -> 
             return report_of(run_again(run, tests, bar))
 
     gated = gate(report_of(run), [report_of(one) for one in baselines], suppressions, again)
-    for line in gated.lines():
-        console.message(line)
     if gated.new:
-        console.message(f"`commutant report {shown}` shows them")
+        count, *named = gated.lines()
+        where = f" in {shown}" if gated.was_repeated else ""
+        console.message(f"{count.removesuffix(':')}{where}: `commutant report {shown}` shows them")
+        for line in named:
+            console.message(line)
     return len(gated.failing)
