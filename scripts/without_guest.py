@@ -27,6 +27,8 @@ TESTS = (
     "tests/symbolic",
     "tests/testgen",
 )
+TRACED = ("tests/remedy/test_planted.py",)
+"""Files of these folders that start the emulator all the same."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
                 setup.crates(toolchain)
                 setup.native_module(toolchain)
             case ["test"]:
-                stream([setup.PYTHON, "-m", "pytest", "--quiet", *TESTS])
+                stream([setup.PYTHON, "-m", "pytest", "--quiet", *TESTS, *(f"--ignore={file}" for file in TRACED)])
             case _:
                 print(f"usage: without_guest.py setup|test, not {' '.join(arguments)}", file=sys.stderr)
                 return 2
