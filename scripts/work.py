@@ -20,6 +20,10 @@ from pathlib import Path
 from steps import ROOT, ending, environment
 
 
+SHOWN_LETTERS = 400
+"""Of a command that failed: a shard of Python tests names dozens of files."""
+
+
 @dataclass(frozen=True)
 class Work:
     """One command, the suite that it belongs to, and how many seconds of processor time it is expected to take.
@@ -180,6 +184,8 @@ class Workers:
 def failure(done: Done) -> str:
     """What is shown of a piece that failed: all that it printed, its command, how it ended, and how to mend it."""
     command = " ".join(str(part) for part in done.work.command)
+    if len(command) > SHOWN_LETTERS:
+        command = f"{command[:SHOWN_LETTERS]} ..."
     lines = [f"{done.output}{done.messages}".rstrip("\n"), f"`{command}` {ending(done.status)}"]
     lines.append(f"{done.work.name} failed" + (f"; {done.work.remedy}" if done.work.remedy else ""))
     return "\n".join(line for line in lines if line)

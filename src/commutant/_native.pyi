@@ -39,6 +39,7 @@ __all__ = [
     "add",
     "changed",
     "clone",
+    "course_transfers",
     "current",
     "independent",
     "install",

@@ -80,8 +80,8 @@ def test_a_window_with_lost_accesses_is_an_error(monkeypatch: pytest.MonkeyPatch
     class Overflowing:
         def __init__(self, fd: int, names: object) -> None: ...
 
-        def read_batch(self) -> list[tuple[int, list[int], list[int], list[int], int]]:
-            return [(7, [], [0] * len(_native.RULES), [1, 1], 12)]
+        def read_batch(self) -> list[tuple[object, ...]]:
+            return [(7, [], [0] * len(_native.RULES), [1, 1], 12, ([], []))]
 
     monkeypatch.setattr(_native, "TraceReader", Overflowing)
     with pytest.raises(RunError, match="window 7: the tracer's buffers were too small for 12 accesses"):

@@ -56,7 +56,9 @@ fn handle(files: &FileSystem, signal: i32, both: &Barrier, is_one_step: bool) ->
     assert_eq!(unsafe { libc::sigwait(&raw const *Box::new(set_of(&[signal])), &raw mut taken) }, 0);
     match is_one_step {
         true => files.transaction(|t| clean_up(&**t, &thread::yield_now)),
-        false => clean_up(&files.root()?, &|| drop(both.wait())),
+        false => clean_up(&files.root()?, &|| {
+            both.wait();
+        }),
     }
 }
 
