@@ -146,8 +146,7 @@ def kernel() -> None:
         say("kernel", str(failure).strip().splitlines()[0])
         refresh_package_lists()
         prepared = run(prepare)
-    if time.monotonic() - started > 2:
-        say("kernel", f"{prepared.strip()}: {time.monotonic() - started:.1f} s")
+    say_once("kernel", prepared, started)
 
 
 def emulator_of_programs() -> None:
@@ -159,8 +158,15 @@ def emulator_of_programs() -> None:
         say("emulator of programs", str(failure).strip().splitlines()[0])
         say("emulator of programs", "without it `locks` and the targets scalefs, library and gallery do not run")
         return
-    if time.monotonic() - started > 2:
-        say("emulator of programs", f"{found.strip()}: {time.monotonic() - started:.1f} s")
+    say_once("emulator of programs", found, started)
+
+
+def say_once(name: str, found: str, started: float) -> None:
+    """Says what is used and how long it took to have it, unless the setup before said the same."""
+    stamp = name.replace(" ", "-")
+    if not is_current(stamp, found):
+        say(name, f"{found.strip()}: {time.monotonic() - started:.1f} s")
+        record(stamp, found)
 
 
 def main() -> int:

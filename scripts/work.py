@@ -19,7 +19,6 @@ from pathlib import Path
 
 from steps import ROOT, ending, environment
 
-
 SHOWN_LETTERS = 400
 """Of a command that failed: a shard of Python tests names dozens of files."""
 
