@@ -24,7 +24,7 @@ MEASURED = ROOT / "target" / "test-seconds.json"
 
 PYTHON_LIMIT_SECONDS = 1.0
 """Of one Python test. Few of them take more, and those take more than all others together."""
-PROGRAM_LIMIT_SECONDS = 10.0
+PROGRAM_LIMIT_SECONDS = 3.0
 """Of one program of Rust tests."""
 AREA_BUDGET_SECONDS = 40.0
 """Of processor time, for the quick tests of one area."""
