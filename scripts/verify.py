@@ -21,7 +21,7 @@ import rust_tests
 from lanes import BUILDING, Seconds
 from rust import Toolchain
 from rust_tests import RUST, SEED
-from steps import ROOT, VENV, StepFailed, say, stream
+from steps import NAME_WIDTH, ROOT, VENV, StepFailed, say, stream
 from work import Done, SuiteEnd, Work, Workers, failure
 
 PYTHON = str(VENV / "bin" / "python")
@@ -88,6 +88,7 @@ class Report:
 
     def __init__(self) -> None:
         self.failed: list[str] = []
+        self._done = 0
         self.programs: dict[str, dict[str, float]] = {"programs": {}, "schedules": {}}
 
     def ended(self, done: Done) -> None:
@@ -99,15 +100,27 @@ class Report:
         if done.status not in (0, _NO_TESTS_RAN if done.work.suite == "pytest" else 0):
             told = re.sub(PASSED, "", failure(done))
             shown = "\n".join(line for line in told.splitlines() if not re.match(NO_TESTS, line))
+            _clear()
             print(shown, file=sys.stderr, flush=True)
             self.failed.append(done.work.name)
+        self._done += 1
+        if sys.stdout.isatty():
+            _clear()
+            print(f"{'tests':<{NAME_WIDTH}} {self._done} pieces done, the last: {done.work.name}", end="\r", flush=True)
 
     def suite_ended(self, end: SuiteEnd) -> None:
         """One line for a suite of which all passed."""
+        _clear()
         if not any(done.work.name in self.failed for done in end.pieces):
             counts = counted("\n".join(done.output for done in end.pieces))
             took = f"{end.seconds:.1f} s, {end.processor_seconds:.0f} s of processor time"
             say(end.name, f"passed: {took}" + (f", {counts}" if counts else ""))
+
+
+def _clear() -> None:
+    """Takes the line that says how far it is off a terminal."""
+    if sys.stdout.isatty():
+        print("\x1b[2K", end="", flush=True)
 
 
 _NO_TESTS_RAN = 5
