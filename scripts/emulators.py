@@ -26,7 +26,7 @@ def _versions() -> ModuleType:
 
 
 def judge_emulator() -> None:
-    """Raises StepFailed if the emulator in PATH cannot trace; says so if nobody has tried its version. None is well:
+    """Raises StepFailed if the emulator in PATH cannot trace; says so if no one has tried its version. None is well:
     the system's package is installed then, and judged afterwards."""
     versions = _versions()
     path = shutil.which(versions.MACHINES)

@@ -5,7 +5,7 @@ that take long, histories, and what mostly builds. *Long* is `make test-long`: t
 told apart by measured processor time alone, which `tests/seconds.json` keeps: what takes more than a limit is whole. A
 test that has not been measured is quick. An area is a folder of `tests/`, or a folder of `crates/`.
 
-`lanes.py` writes `tests/seconds.json` anew from what the last `make test ALL=1` measured.
+`lanes.py` writes `tests/seconds.json` again from what the last `make test ALL=1` measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gate of continuous integration: findings that no baseline knew and nobody accepted, asked twice before it fails.
+"""The gate of continuous integration: findings that no baseline knew and no one accepted, asked twice before it fails.
 
 One gate for `check --fail-on new`, for `check_sharing` in a test runner, and for programs. Some objects meet by
 accident: two of them land in one line, or in one bucket of a hash table. So a few tests of each new finding run again,
@@ -26,7 +26,7 @@ NAMED = 10
 class Gated:
     """What a gate found: all findings, marked; the new ones, of which those fail that a second run saw again.
 
-    Without a baseline all that nobody accepted are `new`, and fail. `moved` have but another name than in the baseline.
+    Without a baseline all that no one accepted are `new`, and fail. `moved` have but another name than in the baseline.
     """
 
     findings: Sequence[FindingGroup]

@@ -33,7 +33,7 @@ class Emulator:
 
     @property
     def untested(self) -> str:
-        """What to say if nobody has tried all of Commutant with its version; nothing if somebody has."""
+        """What to say if no one has tried all of Commutant with its version; nothing if somebody has."""
         if self._judged.is_tested:
             return ""
         return (

@@ -2,7 +2,7 @@
 
 Debian 13 builds its qemu-user without plugins. So two files are taken out of two packages of Debian 12: the emulator,
 and the one library that later releases do not have. The packages are those of a version that is known by its SHA-256,
-so whoever delivers them cannot choose what they hold, and no list of another release is needed: they come from the
+so anyone who delivers them cannot choose what they hold, and no list of another release is needed: they come from the
 archives that this system's apt knows. Nothing is installed, and no script of a package runs.
 """
 
@@ -104,7 +104,7 @@ def _judged(files: Path) -> Emulator:
 
 
 def fetch_emulator() -> Emulator:
-    """Brings the emulator into the cache folder, all or nothing, and anew if it is there.
+    """Brings the emulator into the cache folder, all or nothing, and again if it is there.
 
     Raises RunError if it cannot be had, is not the one that is known, or does not run here.
     """

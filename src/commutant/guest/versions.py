@@ -1,4 +1,4 @@
-"""Which QEMU can trace, told by its version.
+"""Which QEMU can trace, recognised by its version.
 
 `make setup` asks this before it installs or builds anything, so nothing but Python is needed here.
 """

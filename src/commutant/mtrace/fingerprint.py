@@ -4,7 +4,7 @@ A rebuilt kernel moves every address, and its compiler may give a function anoth
 (`d_alloc.part.0`, `iput.isra.12`, Rust's `::h0123456789abcdef`). A comment moves every line below it, and memory is
 called by the line that asked for it. Code of the C library has names where its debug symbols are installed, and none
 elsewhere. None of that makes another finding, so none of it is in a fingerprint. Two accesses without names cannot be
-told apart by it: their addresses are left out too.
+distinguished by it: their addresses are left out too.
 """
 
 from __future__ import annotations

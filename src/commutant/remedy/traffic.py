@@ -20,7 +20,7 @@ from commutant.remedy.scene import Line, Scene
 from commutant.support import UsageError
 
 DEFAULT_CORES = 32
-"""Near what many cores do: whoever lets go of a line finds it gone."""
+"""Near what many cores do: who lets go of a line finds it gone."""
 MAX_CORES = 4096
 
 

@@ -37,7 +37,7 @@ def own_frame(access: Access) -> str | None:
 
 
 def own_function(access: Access) -> str:
-    """The function that a reader is told of: the accessing one, unless its code is of others.
+    """The function that a reader is shown: the accessing one, unless its code is of others.
 
     >>> from commutant.mtrace import Access
     >>> stack = ("lll_lock ./nptl/lock.c:3", "pthread_mutex_lock+0x1 ./nptl/lock.c:9", "Map::put+0x8 src/map.cpp:12")

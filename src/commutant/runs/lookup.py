@@ -31,7 +31,7 @@ class FoundTest:
 def find_test(wanted: str, source: Path | None, tell: Callable[[str], object] = lambda text: None) -> FoundTest:
     """The test whose id begins with `wanted`; raises UsageError where there is none, or several.
 
-    Where nobody says in which `source` it is, `tell` gets a line for each folder that is damaged and passed over.
+    Where it is not said in which `source` it is, `tell` gets a line for each folder that is damaged and passed over.
     """
     damage: list[UsageError] = []
     for place in _places(source):

@@ -119,7 +119,7 @@ class TracedMachine:
                 self._batches.put(batch)
                 if batch is None:
                     return
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the batch
+        except BaseException as error:  # noqa: BLE001 - handed to the one that waits for the batch
             # Only its text: with the error's frames the reader would live on, and its descriptor with it.
             self._batches.put(_Failure(str(error) or type(error).__name__))
 
