@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from steps import StepFailed, run, say, timed
@@ -36,14 +37,13 @@ systems under test."""
 SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 """Where the commands are looked for: not every user's PATH has the administrator's."""
 
-OS_RELEASE = Path("/etc/os-release")
 STATIC_C_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libc.a")
 
 
 def missing() -> list[str]:
     """The packages to install, sorted."""
     packages = {package for command, package in COMMANDS.items() if shutil.which(command, path=SEARCHED) is None}
-    if "qemu-user" in packages and not _has_plugins(OS_RELEASE):
+    if "qemu-user" in packages and not _has_plugins(release()):
         packages.remove("qemu-user")  # it would be of no use; a later step fetches another one
     if not STATIC_C_LIBRARY.exists():
         packages.add("libc6-dev")
@@ -52,15 +52,18 @@ def missing() -> list[str]:
     return sorted(packages)
 
 
-def _has_plugins(os_release: Path) -> bool:
-    """Whether this system's qemu-user takes plugins: not that of Debian from 13 on."""
+def release() -> dict[str, str]:
+    """What the system says of itself in os-release(5); nothing if it says nothing."""
     try:
-        lines = os_release.read_text().splitlines()
+        return platform.freedesktop_os_release()
     except OSError:
-        return True
-    told = dict(line.replace('"', "").split("=", 1) for line in lines if "=" in line)
-    version = told.get("VERSION_ID", "0").partition(".")[0]
-    return told.get("ID") != "debian" or (version.isdigit() and 0 < int(version) < 13)
+        return {}
+
+
+def _has_plugins(values: Mapping[str, str]) -> bool:
+    """Whether this system's qemu-user takes plugins: not that of Debian from 13 on."""
+    version = values.get("VERSION_ID", "0").partition(".")[0]
+    return values.get("ID") != "debian" or (version.isdigit() and 0 < int(version) < 13)
 
 
 def install_missing(besides: Sequence[str] = ()) -> None:

@@ -88,19 +88,18 @@ def run_checks(jobs: int) -> Iterator[Diagnosis]:
             yield Diagnosis(name, State.PROBLEM, str(error))
 
 
-def check_system(os_release: Path = Path("/etc/os-release")) -> Diagnosis:
+def check_system() -> Diagnosis:
     """The system is one of those that were tried."""
     try:
-        lines = os_release.read_text().splitlines()
+        release = platform.freedesktop_os_release()
     except OSError:
-        lines = []
-    told = dict(line.replace('"', "").split("=", 1) for line in lines if "=" in line)
-    found = told.get("PRETTY_NAME", "unknown")
+        release = {}
+    found = release.get("PRETTY_NAME", "unknown")
     if platform.machine() != "x86_64":
         return Diagnosis(
             "system", State.PROBLEM, f"{found}, {platform.machine()}", "use x86-64: the tracer knows no other"
         )
-    if (told.get("ID"), told.get("VERSION_ID")) in TRIED_SYSTEMS:
+    if (release.get("ID"), release.get("VERSION_ID")) in TRIED_SYSTEMS:
         return Diagnosis("system", State.OK, found)
     return Diagnosis("system", State.WARNING, found, "tried are Debian 12 and 13 (docs/reference/systems.md)")
 

@@ -408,7 +408,10 @@ def test_a_package_is_wanted_exactly_if_its_command_is_missing(monkeypatch: pyte
     gone = {"qemu-x86_64", "chromedriver"}
     monkeypatch.setattr(shutil, "which", lambda name, path: None if name in gone else f"/usr/bin/{name}")
     monkeypatch.setattr(system_packages, "STATIC_C_LIBRARY", ROOT)
+    monkeypatch.setattr(system_packages, "release", lambda: {"ID": "debian", "VERSION_ID": "12"})
     assert system_packages.missing() == ["chromium-driver", "qemu-user"]
+    monkeypatch.setattr(system_packages, "release", lambda: {"ID": "debian", "VERSION_ID": "13"})
+    assert system_packages.missing() == ["chromium-driver"], "its qemu-user takes no plugins"
 
 
 def test_without_sudo_the_administrators_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
