@@ -32,8 +32,15 @@ class Guest:
     kallsyms: bytes
     btf: bytes
 
-    def boot(self, name: str, rules: str, threads: str = "single") -> tuple[Path, list[str]]:
+    def boot(self, name: str, rules: str) -> tuple[Path, list[str]]:
         """Boots once and gives the trace and the scenarios; `rules` is `on` or `off`, for all of them."""
+        trace, done = self.run(name, rules, "single")
+        console = done.stdout.splitlines()
+        assert done.returncode == 0 and "done" in console, (done.stderr, console)
+        return trace, [line.removeprefix("scenario ") for line in console if line.startswith("scenario ")]
+
+    def run(self, name: str, rules: str, threads: str) -> tuple[Path, subprocess.CompletedProcess[str]]:
+        """Runs QEMU once, with one thread for all virtual CPUs (`single`) or with one each (`multi`)."""
         trace, ram = self.folder / f"{name}.trace", self.folder / f"{name}.ram"
         plugin = [f"{artifacts.plugin_path()}", f"out={trace}", f"layout={self.folder / 'layout'}", f"ram={ram}"]
         plugin += [f"ignore_{rule}={rules}" for rule in RULES]
@@ -48,9 +55,7 @@ class Guest:
             *("-plugin", ",".join(plugin)),
         ]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
-        console = done.stdout.splitlines()
-        assert done.returncode == 0 and "done" in console, (done.stderr, console)
-        return trace, [line.removeprefix("scenario ") for line in console if line.startswith("scenario ")]
+        return trace, done
 
     def reader(self, trace: BinaryIO) -> TraceReader:
         """Reads a trace with this kernel's names."""

@@ -55,7 +55,7 @@ extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
         }
     };
     if tracer.mode == Mode::System {
-        current::bind(); // this is the thread that will run the code
+        tracer.bind_to_thread();
     }
     let recording = tracer.translates_recording();
     for index in 0..count {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! **Threads.** A machine must run with `-accel tcg,thread=single`: then every callback comes from one thread, which is
-//! checked at each marker. A program's threads call concurrently, each with its own virtual CPU. Each virtual CPU's
+//! checked at each translation. A program's threads call concurrently, each with its own virtual CPU. Each virtual CPU's
 //! state belongs to the thread that runs it, except at WINDOW_OPEN and WINDOW_CLOSE, when the coordinator's thread takes
 //! all of them. For that it clears [`RECORDING`] and [`FOLLOWING`], then waits until no [`VcpuCell`] is busy; a callback makes its cell
 //! busy, then looks at its flag again (both sequentially consistent: one of the two sees the other). In a machine
@@ -16,7 +16,7 @@
 
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mtrace::blocks::MOST_SITES;
@@ -111,8 +111,6 @@ pub struct Tracer {
     central: Mutex<Central>,
     /// What a program's memory functions have told.
     blocks: Mutex<Blocks>,
-    /// Guards the other half of "one thread only" in a machine: the thread of the first marker, 0 before.
-    machine_thread: AtomicUsize,
     /// Virtual CPUs beyond [`MAX_CORES`] that were asked for; they are not recorded.
     too_many_vcpus: AtomicU64,
 }
@@ -174,7 +172,6 @@ pub fn install(setup: Setup) -> &'static Tracer {
             ended: false,
         }),
         blocks: Mutex::new(Blocks::default()),
-        machine_thread: AtomicUsize::new(0),
         too_many_vcpus: AtomicU64::new(0),
     })
 }
@@ -200,8 +197,8 @@ pub fn with_vcpu_of_machine(told: u32, action: impl FnOnce(&mut Vcpu)) {
     let Some(slot) = VCPUS.get(current::index(told) as usize) else { return };
     // SAFETY: a non-null pointer in `VCPUS` was leaked by `add_vcpu` and is valid for ever.
     let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { return };
-    // SAFETY: all callbacks of a machine come from one thread (checked at each marker, before state of another virtual
-    // CPU is touched), and callbacks do not nest.
+    // SAFETY: all callbacks of a machine come from one thread (checked at each translation, before that
+    // code runs), and callbacks do not nest.
     unsafe { cell.lend(action) };
 }
 
@@ -248,9 +245,6 @@ impl Tracer {
 
     /// A virtual CPU executes a marker.
     pub fn mark(&self, index: u32, marker: Marker) {
-        if self.mode == Mode::System && !self.on_machine_thread() {
-            return;
-        }
         match marker {
             Marker::CallBegin if self.record => {
                 let epoch = CALL_EPOCH.load(Ordering::Relaxed).wrapping_add(1);
@@ -386,26 +380,16 @@ impl Tracer {
         action(&mut vcpus);
     }
 
-    /// Whether this is the machine's only thread. If not, says so once and ends the process: what was recorded by
-    /// several threads without a hand-shake is worth nothing.
-    fn on_machine_thread(&self) -> bool {
-        thread_local!(static HERE: u8 = const { 0 });
-        let here = HERE.with(|here| std::ptr::from_ref(here) as usize);
-        let first = self.machine_thread.load(Ordering::Relaxed);
-        if first == 0 {
-            let result = self.machine_thread.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed);
-            return result.is_ok_and(|_| true) || self.on_machine_thread();
-        }
-        if first != here {
+    /// Makes sure that a machine runs in one thread. If not, says so and ends it: what several threads record without a
+    /// hand-shake is worth nothing, and would end in a place that says less.
+    pub fn bind_to_thread(&self) {
+        if let Err(problem) = current::bind() {
+            eprintln!("commutant tracer: {problem}");
             let mut central = self.central();
-            if !central.ended {
-                let text = "expected -accel tcg,thread=single, got virtual CPUs in several threads";
-                eprintln!("commutant tracer: {text}");
-                encode::message(&mut central.output.buffer, text);
-                central.end();
-            }
+            encode::message(&mut central.output.buffer, problem);
+            central.end();
+            current::end_machine();
         }
-        first == here
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::symbols;
 
@@ -21,6 +21,8 @@ pub type GetCpu = unsafe extern "C" fn(c_int) -> *mut c_void;
 const LIMIT: c_int = 64;
 
 static GET_CPU: OnceLock<GetCpu> = OnceLock::new();
+/// The thread that runs the machine, by the place of a variable of its own; 0 before [`bind`].
+static THREAD: AtomicUsize = AtomicUsize::new(0);
 /// `current_cpu` of the thread that runs the machine, once [`bind`] was called there.
 static PLACE: AtomicPtr<AtomicPtr<c_void>> = AtomicPtr::new(std::ptr::null_mut());
 /// The virtual CPU that was found last, and its index. Only the machine's one thread reads and writes them.
@@ -39,12 +41,27 @@ pub fn prepare() -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the calling thread as the one that runs all virtual CPUs; to be called wherever it may be the first time.
-#[inline]
-pub fn bind() {
-    if PLACE.load(Ordering::Relaxed).is_null() {
-        PLACE.store(symbols::find(c"current_cpu").cast(), Ordering::Relaxed);
+/// Takes the calling thread as the one that runs all virtual CPUs. To be called at each translation: a virtual CPU with a
+/// thread of its own translates the code that it starts with there, before any callback of its own.
+///
+/// # Errors
+/// One line if another thread was taken before. The machine must not go on: all that is kept belongs to the first one.
+pub fn bind() -> Result<(), &'static str> {
+    thread_local!(static HERE: u8 = const { 0 });
+    let here = HERE.with(|here| std::ptr::from_ref(here) as usize);
+    // Relaxed: only whose number is there is asked.
+    match THREAD.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => PLACE.store(symbols::find(c"current_cpu").cast(), Ordering::Relaxed),
+        Err(first) if first == here => {}
+        Err(_) => return Err("expected -accel tcg,thread=single, got virtual CPUs in several threads"),
     }
+    Ok(())
+}
+
+/// Ends the machine at once, with status 1: other threads may be anywhere, so nothing of theirs is run or waited for.
+pub fn end_machine() -> ! {
+    // SAFETY: the function has no conditions.
+    unsafe { libc::_exit(1) }
 }
 
 /// The index of the virtual CPU that runs in the bound thread; what was told, if none is bound.

@@ -116,7 +116,10 @@ extern "C" fn on_exit(_id: PluginId, _data: *mut c_void) {
 
 extern "C" fn on_translation(_id: PluginId, block: *mut TranslationBlock) {
     let Some(machine) = RECORDER.get() else { return };
-    current::bind(); // this is the thread that will run the code
+    if let Err(problem) = current::bind() {
+        eprintln!("commutant: {problem}");
+        current::end_machine();
+    }
     // SAFETY: the block is valid during this callback, as are its instructions and their bytes; the data of callbacks are
     // numbers that travel as pointers.
     unsafe {
