@@ -149,13 +149,12 @@ static _Noreturn void *work(void *argument) {
 
 /* A task on CPU 0 that is not a worker. */
 static _Noreturn void compete(void) {
-    struct stat status;
     stand_on(0);
     schedule_by(SCHED_FIFO);
     for (;;) {
         sleep_until_woken(WORKERS);
         while (control->competitor_runs) {
-            syscall(SYS_fstat, descriptor, &status);
+            close(dup(descriptor)); // another reference, so that every kernel writes the file's count
             control->competitor_rounds += 1;
             sched_yield();
         }

@@ -127,7 +127,6 @@ def test_each_rule_removes_what_is_found_without_it(
 
 
 def test_without_rules_the_other_task_shares_the_file(without_rules: Mapping[str, list[TracedWindow]]) -> None:
-    # It has descriptors of its own, so that it reads the file without taking a reference (fdget).
     names = stable_names(without_rules["yield"])
     assert any(name.startswith("struct file.f_count") for name in names), names
 
