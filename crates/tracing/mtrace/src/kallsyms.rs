@@ -51,6 +51,20 @@ const ALLOCATOR_NAMES: [&str; 27] = [
     "shmem_get_folio_gfp",
 ];
 
+/// What the tick leaves to the task that it interrupted, to be done on the way out to user mode (`kernel/sched`): which call
+/// meets it is a matter of time.
+const WORK_OF_TICKS: [&str; 2] = ["task_mm_cid_work", "task_numa_work"];
+
+/// Functions without which nothing can be attributed.
+const NEEDED: [&str; 6] = [
+    "entry_SYSCALL_64",
+    "__do_softirq",
+    "asm_exc_page_fault",
+    "asm_sysvec_apic_timer_interrupt",
+    "ret_from_fork",
+    "__switch_to_asm",
+];
+
 /// Functions that call the scheduler for a task whose time is over: on the way out to user mode or out of an interrupt, and
 /// where the kernel offers itself (`kernel/entry/common.c`, `kernel/sched/core.c`).
 const PREEMPTING_NAMES: [&str; 6] = [
@@ -135,21 +149,10 @@ pub fn layout_from_kallsyms(text: &str) -> Result<Layout, KallsymsError> {
             layout.ranges.push(Range { kind, start: symbol.address, end: next.address, name });
         }
     }
-    for (point, name) in [
-        (EntryPoint::SystemCall, "entry_SYSCALL_64"),
-        (EntryPoint::Softirq, "__do_softirq"),
-        (EntryPoint::Exception, "asm_exc_page_fault"),
-        (EntryPoint::Interrupt, "asm_sysvec_apic_timer_interrupt"),
-        (EntryPoint::TaskStart, "ret_from_fork"),
-    ] {
-        if !layout.entries.iter().any(|entry| entry.point == point) {
-            return Err(KallsymsError::Missing(name));
-        }
+    match NEEDED.iter().find(|name| !symbols.iter().any(|symbol| symbol.code && symbol.name == **name)) {
+        Some(missing) => Err(KallsymsError::Missing(missing)),
+        None => Ok(layout),
     }
-    if !layout.ranges.iter().any(|range| range.kind == RangeKind::TaskSwitch) {
-        return Err(KallsymsError::Missing("__switch_to_asm"));
-    }
-    Ok(layout)
 }
 
 fn parse_symbol(line: &str) -> Option<Symbol<'_>> {
@@ -163,6 +166,7 @@ fn entry_point(name: &str) -> Option<EntryPoint> {
     Some(match name {
         "entry_SYSCALL_64" => EntryPoint::SystemCall,
         "__do_softirq" => EntryPoint::Softirq,
+        _ if WORK_OF_TICKS.contains(&name) => EntryPoint::Softirq,
         "ret_from_fork" => EntryPoint::TaskStart,
         "schedule" | "__schedule" => EntryPoint::Schedule,
         "asm_common_interrupt" | "asm_spurious_interrupt" => EntryPoint::Interrupt,
@@ -205,6 +209,7 @@ ffffffff81000380 t memset_io
 ffffffff81000400 T memcpy
 ffffffff81000500 t exit_to_user_mode_prepare
 ffffffff81000600 T schedule
+ffffffff81000700 t task_mm_cid_work
 ffffffff82000000 T __switch_to_asm
 ffffffff82000050 T ret_from_fork
 ffffffff82000080 T entry_SYSCALL_64
@@ -229,14 +234,17 @@ ffffffffc0000000 t asm_of_module\t[module]
         assert!(!layout.is_in(RangeKind::Clear, 0xffff_ffff_8100_0380));
         assert!(layout.is_in(RangeKind::Preemption, 0xffff_ffff_8100_05ff));
         assert_eq!(point(0xffff_ffff_8100_0600), Some(EntryPoint::Schedule));
+        assert_eq!(point(0xffff_ffff_8100_0700), Some(EntryPoint::Softirq), "a tick's work, as a softirq is");
         assert!(layout.is_in(RangeKind::Allocator, 0xffff_ffff_8100_0250));
         assert_eq!(Layout::parse(&layout.to_text()), Ok(layout));
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let without = SYMBOLS.replace("__switch_to_asm", "other");
-        assert_eq!(layout_from_kallsyms(&without), Err(KallsymsError::Missing("__switch_to_asm")));
+        for name in NEEDED {
+            let without = SYMBOLS.replace(&format!("T {name}\n"), "T other\n");
+            assert_eq!(layout_from_kallsyms(&without), Err(KallsymsError::Missing(name)));
+        }
         assert_eq!(layout_from_kallsyms(""), Err(KallsymsError::Missing("entry_SYSCALL_64")));
         assert_eq!(layout_from_kallsyms("0 T a\n0 T b\n"), Err(KallsymsError::Hidden));
         let error = layout_from_kallsyms("0 T a\nxyz\n").expect_err("not a symbol");

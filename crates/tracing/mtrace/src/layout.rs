@@ -36,7 +36,7 @@ pub enum EntryPoint {
     InterProcessorInterrupt,
     /// A fault begins that belongs to what it interrupts.
     Exception,
-    /// The softirq dispatcher is called.
+    /// The softirq dispatcher is called, or another function whose work is a tick's.
     Softirq,
     /// A new task runs for the first time.
     TaskStart,

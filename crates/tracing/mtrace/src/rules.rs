@@ -12,7 +12,7 @@ pub enum Rule {
     Runner = 0,
     /// Timer and device interrupts, including what is scheduled on the way out of them.
     Interrupt = 1,
-    /// Everything under the softirq dispatcher.
+    /// Everything under the softirq dispatcher, and what a tick leaves to the task that it interrupted.
     Softirq = 2,
     /// Tasks that are not the test's: kernel threads, the idle task, other processes.
     OtherTask = 3,
