@@ -6,10 +6,14 @@ What it says of when it was made is the time of the commit, unless SOURCE_DATE_E
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 from steps import ROOT, VENV, StepFailed, run
+
+MANUAL = ROOT / "target" / "wheel-data" / "data" / "share" / "man" / "man1"
+"""Where maturin takes the man pages from (pyproject.toml)."""
 
 _NO_COMMIT = "315532800"
 """Without git: 1 January 1980, before which an archive knows no time."""
@@ -24,6 +28,8 @@ def build(folder: Path, **environment: str) -> Path:
     command: list[str | Path] = [VENV / "bin" / "maturin", "build", "--quiet", "--release", "--offline"]
     for before in folder.glob("*.whl"):
         before.unlink()
+    shutil.rmtree(MANUAL, ignore_errors=True)
+    run([VENV / "bin" / "commutant", "help", "--man-pages", MANUAL])
     run([*command, "--out", folder], env={"SOURCE_DATE_EPOCH": when, **environment})
     (built,) = folder.glob("*.whl")
     return built

@@ -129,6 +129,7 @@ def native_module(toolchain: Toolchain) -> None:
     products = [COMMUTANT, *(ROOT / "src" / "commutant").glob("_native*.so")]
     if is_current("native", key, products) and len(products) > 1:
         return
+    (ROOT / "target" / "wheel-data").mkdir(parents=True, exist_ok=True)  # what pyproject.toml names has to be there
     with timed("native module", "built and installed"):
         pip: list[str | Path] = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
         offline = {"CARGO_NET_OFFLINE": "true"}

@@ -132,7 +132,7 @@ def test_without_rules_the_other_task_shares_the_file(without_rules: Mapping[str
 
 
 def test_a_machine_with_several_threads_is_refused(guest: Guest) -> None:
-    """Regression: it went on to its end, and its threads met in one virtual CPU's state, which ended the tracer now and then."""
+    """Regression: it went on, and its threads met in one virtual CPU's state, which ended the tracer now and then."""
     trace, done = guest.run("threads", "on", threads="multi")
     problem = "expected -accel tcg,thread=single, got virtual CPUs in several threads"
     assert (done.returncode, done.stderr.strip()) == (1, f"commutant tracer: {problem}")

@@ -116,6 +116,12 @@ def test_installed_command_tells_its_version(installed: Path, tmp_path: Path) ->
     assert (result.returncode, result.stdout.split()[-1]) == (0, commutant.__version__)
 
 
+def test_man_finds_the_pages_of_the_installed_command(installed: Path) -> None:
+    """`man` looks beside each folder of PATH."""
+    page = installed.parent / "share" / "man" / "man1" / "commutant-check.1"
+    assert page.read_text(encoding="utf-8").startswith('.TH "COMMUTANT\\-CHECK" "1"')
+
+
 def test_installed_command_analyzes(installed: Path, tmp_path: Path) -> None:
     arguments = ["analyze", "figure4", "--calls", "rename,rename", "--format", "json"]
     result = _run(installed / "commutant", *arguments, folder=tmp_path)
