@@ -14,7 +14,7 @@ import pytest
 from commutant.campaign.summary import Summary, Tally
 from commutant.campaign.verdict import Outcome, Verdict, skipped
 from commutant.documents import encode, read
-from commutant.mtrace.fingerprint import fingerprint
+from commutant.mtrace.fingerprint import NAMING, fingerprint
 from commutant.runs.content import judged_tests, report_of
 from commutant.runs.directory import (
     Generated,
@@ -52,6 +52,7 @@ def info(**changes):
         "repeats": 3,
         "jobs": 2,
         "started": "2026-01-01T00:00:00+00:00",
+        "naming": NAMING,
         "machine": HostDescription("Linux", "6", "x86_64", 2, 1),
     }
     return RunInfo(**{**fields, **changes})

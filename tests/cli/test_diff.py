@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from commutant.corpus.file import write_corpus
+from commutant.mtrace import NAMING
 from tests.campaign.fakes import make_corpus
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
@@ -125,6 +127,27 @@ def test_check_gates_against_a_baseline(commutant, runs, folder):
     assert check("conflicting", *new, "clean", "--suppress", "accept.toml").returncode == 0
     assert check("conflicting", "--fail-on", "findings", "--suppress", "accept.toml").returncode == 0
     assert check("wrong", *new, "clean").returncode == 3
+
+
+def test_what_an_old_baseline_cannot_tell_is_said(commutant, runs, folder):
+    shutil.copytree("clean", "old")
+    info = json.loads(Path("old/run.json").read_text())
+    assert info.pop("naming") == NAMING, "a run says which names it has"
+    Path("old/run.json").write_text(json.dumps(info | {"commutant": "0.1.0"}))
+    check = ("check", "corpus.jsonl.gz", "--target", "fake:outcome=clean", "--fail-on", "new", "--baseline")
+    for command in (
+        (*check, "old"),
+        ("diff", "old", "shared"),
+        ("report", "shared", "--baseline", "old"),
+        ("history", "old", "shared"),
+        ("prove", "old", "shared"),
+    ):
+        answer = commutant(*command)
+        assert answer.stderr.startswith("note: old is of an earlier version (commutant 0.1.0)"), (
+            command,
+            answer.stderr,
+        )
+    assert "earlier version" not in commutant(*check, "clean").stderr
 
 
 def test_what_is_new_by_accident_does_not_fail(commutant, runs):

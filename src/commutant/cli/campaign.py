@@ -45,6 +45,7 @@ class Gate:
             raise click.UsageError("--fail-on new needs --baseline RUN, the run that says what is known")
         self._fail_on = fail_on
         self._known = [load_run(path) for path in baseline]
+        results.say_if_named_otherwise(*self._known)
         self._suppress = suppress
         self._suppressions = results.load_suppressions(suppress)
 

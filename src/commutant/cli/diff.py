@@ -85,6 +85,7 @@ def _diff_runs(
     runs = [load_run(path) for path in (base, new)]
     contents = [report_of(run) for run in runs]
     before, after = contents
+    results.say_if_named_otherwise(*runs)
     for run in runs:
         results.say_if_interrupted(run)
     if runs[0].info.model != runs[1].info.model:

@@ -43,6 +43,7 @@ def command(run: tuple[Path, ...], limit: int, format_: str, output: Path | None
         raise click.UsageError("expected two runs or more, oldest first")
     with paused_collector():
         loaded = [load_run(path) for path in run]
+        results.say_if_named_otherwise(*loaded)
         for one in loaded:
             results.say_if_interrupted(one)
             if one.info.model != loaded[0].info.model:

@@ -85,6 +85,7 @@ class _Base:
 
         self._run = load_run(path)
         self._changes = changes
+        results.say_if_named_otherwise(self._run)
         results.say_if_interrupted(self._run)
         self._verdicts = list(self._run.verdicts())
         self._tests = list(judged_tests(self._run))
@@ -175,6 +176,7 @@ class _Base:
         self._refuse_other_corpus(run)
         _refuse_other_series(self._run, run)
         _refuse_other_build(self._run, run)
+        results.say_if_named_otherwise(run)
         results.say_if_interrupted(run)
         proof = prove(self._tests, list(judged_tests(run)), self._foretold, self._again)
         if not proof.tests:

@@ -97,7 +97,9 @@ def command(
         worth = worth_in(loaded)
         results.draw(lambda screen: report.print_first(content.tests, screen, _SHARED_LISTED, every, worth), output)
         return 0
-    groups = findings_of(content, [report_of(load_run(path)) for path in baseline], suppressions)
+    known = [load_run(path) for path in baseline]
+    results.say_if_named_otherwise(*known)
+    groups = findings_of(content, [report_of(one) for one in known], suppressions)
     results.say_unused(suppress, suppressions)
     _show(loaded, content, groups, format_, output)
     return 0

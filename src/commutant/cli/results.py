@@ -70,6 +70,19 @@ def say_if_interrupted(run: Run) -> None:
         console.message(f"{run.path} was interrupted after {run.summary.tests:,} of {plural(run.info.tests, 'test')}")
 
 
+def say_if_named_otherwise(*runs: Run) -> None:
+    """Tells on standard error which runs that are compared are so old that what they saw can count as new or gone."""
+    from commutant.mtrace import NAMING
+
+    for run in runs:
+        if run.info.naming < NAMING:
+            console.message(
+                f"note: {run.path} is of an earlier version (commutant {run.info.commutant}), which named locks and "
+                "generic types otherwise: what it calls so can count as new or gone though it stayed; "
+                f"`commutant repeat {run.path / 'run.json'}` makes it with today's names"
+            )
+
+
 def load_suppressions(path: Path | None) -> Suppressions:
     """The suppressions of a file, none without one; expired ones are named on standard error."""
     from commutant.compare import Suppressions, read_suppressions

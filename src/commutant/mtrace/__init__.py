@@ -23,6 +23,7 @@ from commutant.mtrace.finding import (
 )
 from commutant.mtrace.fingerprint import (
     DIGEST_CHARACTERS,
+    NAMING,
     Fingerprint,
     fingerprint,
     former_digest,
@@ -35,6 +36,7 @@ from commutant.mtrace.trace import TracedWindow, TraceReader, kernel_layout, ker
 __all__ = [
     "DIGEST_CHARACTERS",
     "LINE_BYTES",
+    "NAMING",
     "NOTHING_IGNORED",
     "PAIR_BYTES",
     "Access",

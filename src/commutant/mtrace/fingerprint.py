@@ -19,6 +19,9 @@ from commutant.mtrace.finding import Finding
 
 DIGEST_CHARACTERS = 16
 
+NAMING = 2
+"""Which names variables and functions have. 1: members of libraries' locks and generic types had others."""
+
 _COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.[0-9A-Za-z_]+)*(?=\.|$)")
 _RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(?:/0x[0-9a-f]+)?$")

@@ -29,6 +29,7 @@ from msgspec import structs
 from commutant import __version__
 from commutant.campaign import DEFAULT_REPEATS, Campaign, Outcome, Verdict, ask_other_seeds, skipped
 from commutant.corpus import Corpus, PlacedCall, Step, TestCase
+from commutant.mtrace import NAMING
 from commutant.runs.directory import (
     FINDINGS_FILE,
     REPORT_FILE,
@@ -217,6 +218,7 @@ class Check:
             machine=_machine(),
             tests_sha256=hash_of_tests(corpus),
             generated=self._plan.generated,
+            naming=NAMING,
         )
         info = structs.replace(info, origin_sha256=hash_of_origin(info))
         path = new_directory(self._directory, default_name)

@@ -83,7 +83,7 @@ class RunInfo(Document, frozen=True, kw_only=True):
     `target` is the target argument, `target_description` what the target says of itself (kernel, QEMU, options),
     `started` a UTC time in ISO 8601, `command` the command line. `tests_sha256` is `hash_of_tests`, and `generated`
     says how the tests are made again; null if they came out of a file. `origin_sha256` is `hash_of_origin`. Runs of
-    earlier versions have none of these.
+    earlier versions have none of these. `naming` says which names findings have (`commutant.mtrace.NAMING`).
     """
 
     kind: Literal["run"] = "run"
@@ -104,6 +104,7 @@ class RunInfo(Document, frozen=True, kw_only=True):
     tests_sha256: str = ""
     generated: Generated | None = None
     origin_sha256: str = ""
+    naming: Annotated[int, Meta(ge=1)] = 1
 
     def require_origin(self, path: Path) -> None:
         """Raises UsageError if what says how the tests are made is not what it was: at once, not once they are made."""
