@@ -268,6 +268,11 @@ impl DataOperations for Call<'_> {
         Ok(std::mem::replace(old, on_exec))
     }
 
+    fn on_exec(&self, number: u32) -> Result<OnExec, Errno> {
+        let _state = self.ask()?;
+        self.process.descriptors.borrow().get(&number).map(|(_, on_exec)| *on_exec).ok_or(Errno::EBADF)
+    }
+
     fn node<'v>(&'v self, description: Description<'v>) -> Node<'v> {
         description.node
     }

@@ -51,6 +51,15 @@ const CALLS: &[NamedCall] = &[
     ("mkdir", |call| directories::make_directory(call, at(), b"d/e/new/", 0o755).map(|()| "".into())),
     ("rmdir", |call| directories::remove_directory(call, at(), b"empty").map(|()| "".into())),
     ("rmdir with names", |call| directories::remove_directory(call, at(), b"d").map(|()| "".into())),
+    ("getdents", |call| {
+        let mut names = String::new();
+        let count = data::read_directory(call, 1, |entry| {
+            names += &format!("{} {:?} ", String::from_utf8_lossy(entry.name), entry.kind);
+            names.len() < 20
+        })?;
+        Ok(format!("{count}: {names}, then at {}", data::seek(call, 1, 0, Whence::Current)?))
+    }),
+    ("fcntl with F_GETFD", |call| data::on_exec(call, 1).map(|on_exec| format!("{on_exec:?}"))),
     ("readdir", |call| {
         let mut names = String::new();
         directories::read_directory(call, data::node(call, 1)?, 0, |entry| {

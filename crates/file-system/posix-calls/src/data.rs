@@ -14,6 +14,7 @@ use crate::attributes::drop_set_ids;
 use crate::data_operations::{Calls, DataOperations, HandleOf, NodeOf, PipeState, WriteAt, Written};
 pub use crate::descriptors::Whence;
 use crate::descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, OnExec, StatusFlags, Use};
+use crate::directories::{self, DirectoryEntry};
 use crate::errno::Errno;
 use crate::fault::{OperationError, start_again};
 use crate::fields::{Attributes, Fields};
@@ -189,6 +190,14 @@ pub fn duplicate_to<D: DataOperations>(process: &D, fd: u32, target: u32, on_exe
 /// EBADF if the descriptor is not open, ENOMEM.
 pub fn set_on_exec<D: DataOperations>(process: &D, fd: u32, on_exec: OnExec) -> Result<(), Errno> {
     process.set_on_exec(fd, on_exec).map(drop)
+}
+
+/// Whether a descriptor survives `exec` (POSIX `fcntl` with `F_GETFD`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open.
+pub fn on_exec<D: DataOperations>(process: &D, fd: u32) -> Result<OnExec, Errno> {
+    process.on_exec(fd)
 }
 
 /// The flags of a description (POSIX `fcntl` with `F_GETFL`).
@@ -512,6 +521,52 @@ pub fn truncate_path<'v, D: DataOperations>(
         check_permission(objects, node, Need::WRITE)?;
     }
     truncate_node(process, node, size_bytes)
+}
+
+/// The offset of a directory whose listing has come to its end: a description that is there tells no more names.
+const END_OF_LISTING: u64 = i64::MAX as u64;
+
+/// Tells `each` the names of an open directory from the descriptor's offset on, until it returns false, which then has not
+/// taken the name that it was told; the offset moves behind the last one that was taken. `each` makes no calls. Returns how many
+/// were taken: none at the end.
+///
+/// Linux `getdents64`, `iterate_dir`; POSIX.1-2024 `posix_getdents`. Each descriptor of the description goes on where another
+/// has come to (`dup`, `fork`), and `lseek` to a cookie goes there.
+///
+/// # Errors
+/// EBADF if the descriptor is not open, ENOTDIR if it leads to no directory, ENOENT if that was removed.
+pub fn read_directory<D: DataOperations>(
+    process: &D,
+    fd: u32,
+    mut each: impl FnMut(DirectoryEntry<'_>) -> bool,
+) -> Result<usize, Errno> {
+    let description = description(process, fd)?;
+    let (objects, node) = (process.objects(), process.node(description));
+    if objects.kind(node) != Kind::Directory {
+        return Err(Errno::ENOTDIR);
+    }
+    if objects.is_removed(node)? {
+        return Err(Errno::ENOENT);
+    }
+    let lock = process.lock_offset(description)?;
+    let start = process.locked_offset(&lock);
+    let (mut count, mut reached) = (0, start);
+    if start < END_OF_LISTING {
+        let next = directories::read_directory(objects, node, start, |entry| {
+            let is_taken = each(entry);
+            if is_taken {
+                count += 1;
+                reached = entry.next_cookie;
+            }
+            is_taken
+        })?;
+        if next.is_none() {
+            reached = END_OF_LISTING;
+        }
+    }
+    process.will_reach(&lock, reached)?;
+    process.unlock_offset(lock, reached)?;
+    Ok(count)
 }
 
 /// Whether EAGAIN means that the caller wants to wait.

@@ -149,6 +149,12 @@ pub trait DataOperations: Sized {
     /// EBADF if `number` is not open, ENOMEM.
     fn set_on_exec(&self, number: u32, on_exec: OnExec) -> Result<OnExec, Errno>;
 
+    /// Whether a descriptor survives `exec`.
+    ///
+    /// # Errors
+    /// EBADF if `number` is not open.
+    fn on_exec(&self, number: u32) -> Result<OnExec, Errno>;
+
     // One description.
 
     /// The object.

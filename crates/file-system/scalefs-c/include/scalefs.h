@@ -21,7 +21,7 @@ typedef struct scalefs_thread scalefs_thread;
 typedef struct scalefs_process scalefs_process;
 
 /* The version of this interface; it grows when something is added, and nothing is taken away. */
-#define SCALEFS_VERSION 1u
+#define SCALEFS_VERSION 2u
 /* Open for reading. */
 #define SCALEFS_READ 1u
 /* Open for writing. */
@@ -103,7 +103,8 @@ const char *scalefs_reason(void);
 /* The SCALEFS_VERSION that the library was built with. */
 uint32_t scalefs_version(void);
 
-/* Opens a file and returns its descriptor, the lowest that is free. */
+/* Opens a file and returns its descriptor, the lowest that is free, or with SCALEFS_ANY_NUMBER any. SCALEFS_APPEND,
+ * SCALEFS_NONBLOCK and SCALEFS_CLOSE_ON_EXEC are flags of the descriptor. */
 int scalefs_open(scalefs_thread *thread, scalefs_process *process, const char *path, uint32_t flags, uint32_t mode);
 
 /* Closes a descriptor. */
@@ -167,10 +168,14 @@ int scalefs_rename(scalefs_thread *thread, scalefs_process *process, const char 
  * where to go on; returns 1 if there may be more, 0 at the end. It may make calls by the same thread: memory that is given
  * up meanwhile becomes free afterwards. */
 int scalefs_list(scalefs_thread *thread, scalefs_process *process, const char *path, uint64_t *cookie, scalefs_each each, void *argument);
-/* A flag of scalefs_fcntl and scalefs_pipe: each write goes to the end (O_APPEND). */
+/* A flag of scalefs_open and scalefs_fcntl: each write goes to the end (O_APPEND). */
 #define SCALEFS_APPEND 128u
 /* Calls on pipes fail with -EAGAIN instead of waiting (O_NONBLOCK). */
 #define SCALEFS_NONBLOCK 256u
+/* A flag of what makes descriptors: exec closes them (O_CLOEXEC). */
+#define SCALEFS_CLOSE_ON_EXEC 512u
+/* A flag of what makes descriptors: any free number will do, so that threads share nothing in taking one (O_ANYFD). */
+#define SCALEFS_ANY_NUMBER 1024u
 /* scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL). */
 #define SCALEFS_GET_FLAGS 0u
 /* It sets SCALEFS_APPEND and SCALEFS_NONBLOCK as in its argument (F_SETFL). */
@@ -179,6 +184,10 @@ int scalefs_list(scalefs_thread *thread, scalefs_process *process, const char *p
 #define SCALEFS_DUPLICATE 2u
 /* It lets the descriptor be closed by exec if its argument is not 0 (F_SETFD). */
 #define SCALEFS_SET_ON_EXEC 3u
+/* It returns 1 if exec closes the descriptor, 0 if not (F_GETFD). */
+#define SCALEFS_GET_ON_EXEC 4u
+/* As SCALEFS_DUPLICATE; exec closes the new one (F_DUPFD_CLOEXEC). */
+#define SCALEFS_DUPLICATE_CLOSING 5u
 
 /* One of several buffers; its layout is that of struct iovec. */
 typedef struct scalefs_buffer {
@@ -192,11 +201,15 @@ int scalefs_dup(scalefs_thread *thread, scalefs_process *process, int fd);
 /* Lets target lead to what fd leads to, instead of to what it did (dup2); returns it. */
 int scalefs_dup2(scalefs_thread *thread, scalefs_process *process, int fd, int target);
 
-/* Makes a pipe: ends[0] is to be read, ends[1] to be written. flags is 0 or SCALEFS_NONBLOCK; without it a call that
- * finds nothing to do is -EAGAIN all the same, since no thread of the library waits. */
+/* As scalefs_dup2, but that two equal numbers are -EINVAL, and exec closes target with SCALEFS_CLOSE_ON_EXEC (dup3). */
+int scalefs_dup3(scalefs_thread *thread, scalefs_process *process, int fd, int target, uint32_t flags);
+
+/* Makes a pipe: ends[0] is to be read, ends[1] to be written. flags may be SCALEFS_NONBLOCK, SCALEFS_CLOSE_ON_EXEC and
+ * SCALEFS_ANY_NUMBER. A call that finds nothing to do is -EAGAIN in any case: scalefs_poll waits. */
 int scalefs_pipe(scalefs_thread *thread, scalefs_process *process, int *ends, uint32_t flags);
 
-/* Does with a descriptor what command says: SCALEFS_GET_FLAGS, SCALEFS_SET_FLAGS, SCALEFS_DUPLICATE, SCALEFS_SET_ON_EXEC. */
+/* Does with a descriptor what command says: SCALEFS_GET_FLAGS, SCALEFS_SET_FLAGS, SCALEFS_DUPLICATE,
+ * SCALEFS_DUPLICATE_CLOSING, SCALEFS_SET_ON_EXEC, SCALEFS_GET_ON_EXEC. */
 int scalefs_fcntl(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t command, uint32_t argument);
 
 /* Reads into several buffers, one after the other, in one step; returns how many bytes. */
@@ -273,6 +286,196 @@ int scalefs_utimensat(scalefs_thread *thread, scalefs_process *process, int dire
 
 /* Tells how much room there is. */
 int scalefs_statvfs(scalefs_thread *thread, scalefs_process *process, scalefs_space *space);
+
+/* Gives the file that a path leads to this size; scalefs_truncate does that with a descriptor. */
+int scalefs_truncateat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int64_t size_bytes);
+
+/* Sets permission bits of what a descriptor leads to. */
+int scalefs_fchmod(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t mode);
+
+/* Sets user and group of what a descriptor leads to; SCALEFS_SAME_ID leaves one as it is. */
+int scalefs_fchown(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t user, uint32_t group);
+
+/* Sets the times of what a descriptor leads to, as scalefs_utimensat. */
+int scalefs_futimens(scalefs_thread *thread, scalefs_process *process, int fd, int64_t accessed_ns, int64_t modified_ns, uint32_t which);
+
+/* Makes the directory that a descriptor leads to the working directory. */
+int scalefs_fchdir(scalefs_thread *thread, scalefs_process *process, int fd);
+
+/* Writes the path of the working directory and a NUL into a buffer; returns how many bytes, with the NUL. -ERANGE if there
+ * is not so much room, -ENOENT if the directory was removed. */
+int64_t scalefs_getcwd(scalefs_thread *thread, scalefs_process *process, char *into, size_t size);
+
+/* Sets the permission bits that new objects do not get; returns those that they did not get before. */
+int scalefs_umask(scalefs_thread *thread, scalefs_process *process, uint32_t mask);
+
+/* A name of a listing, in a record of record_size bytes, laid out as struct dirent of Linux. */
+typedef struct scalefs_entry {
+    uint64_t number; /* Number of what it leads to. */
+    int64_t next; /* Offset of the descriptor from which a listing goes on after it (scalefs_seek). */
+    uint16_t record_size; /* Where the next record begins, from the start of this one. */
+    uint8_t kind; /* What it leads to, as d_type of Linux: bits 12 to 15 of st_mode. */
+    char name[5]; /* The name and a NUL; longer than this. */
+} scalefs_entry;
+
+/* Writes as many names of an open directory into a buffer as there is room for, each as a scalefs_entry, from the
+ * descriptor's offset on, which moves behind the last one. Returns how many bytes it wrote, 0 at the end, and -EINVAL if there
+ * is no room for the next name. scalefs_seek to 0 begins again. */
+int64_t scalefs_getdents(scalefs_thread *thread, scalefs_process *process, int fd, void *into, size_t size);
+/* There is something to read (POLLIN). */
+#define SCALEFS_POLL_IN 1u
+/* There is room to write (POLLOUT). */
+#define SCALEFS_POLL_OUT 4u
+/* Told in any case: all readers of the pipe have gone (POLLERR). */
+#define SCALEFS_POLL_ERROR 8u
+/* Told in any case: all writers of the pipe have gone (POLLHUP). */
+#define SCALEFS_POLL_HANG_UP 16u
+/* Told in any case: the descriptor is not open (POLLNVAL). */
+#define SCALEFS_POLL_INVALID 32u
+
+/* A descriptor to look at. */
+typedef struct scalefs_poll_entry {
+    int fd; /* The descriptor; below 0: none. */
+    uint32_t wanted; /* What is asked: SCALEFS_POLL_IN, SCALEFS_POLL_OUT. */
+    uint32_t found; /* What is so, of that and of what is told in any case. */
+} scalefs_poll_entry;
+
+/* Looks at descriptors until one has what is wanted of it, or so many milliseconds have passed; 0: once, below 0: without
+ * end. Returns of how many something was found. A socket always seems to have room. -EDEADLK within a callback, unless
+ * timeout_ms is 0. */
+int scalefs_poll(scalefs_thread *thread, scalefs_process *process, scalefs_poll_entry *entries, uint32_t count, int timeout_ms);
+/* scalefs_wait waits for any child. */
+#define SCALEFS_ANY_CHILD (-1)
+/* A flag of scalefs_spawn: the child gets no descriptors but those of its actions. */
+#define SCALEFS_SPAWN_NOTHING 1u
+/* An action of scalefs_spawn: open path under number with flags and mode. */
+#define SCALEFS_ACTION_OPEN 0u
+/* An action: close number, if it is open. */
+#define SCALEFS_ACTION_CLOSE 1u
+/* An action: let target lead to what number leads to. */
+#define SCALEFS_ACTION_DUPLICATE 2u
+/* An action: make the directory of path the working directory. */
+#define SCALEFS_ACTION_CHDIR 3u
+
+/* What is done in a new process before it runs. */
+typedef struct scalefs_action {
+    uint32_t action; /* Which action. */
+    int number; /* A descriptor. */
+    int target; /* Another descriptor. */
+    uint32_t flags; /* Flags of scalefs_open, but SCALEFS_CLOSE_ON_EXEC and SCALEFS_ANY_NUMBER. */
+    uint32_t mode; /* Permission bits of a file that is made. */
+    const char *path; /* A path, or NULL. */
+} scalefs_action;
+
+/* Who calls. */
+typedef struct scalefs_credentials {
+    uint32_t user; /* User. */
+    uint32_t group; /* Group, which new files get. */
+    uint32_t group_count; /* How many supplementary groups there are, at most 32. */
+    const uint32_t *groups; /* The supplementary groups, or NULL. */
+} scalefs_credentials;
+
+/* As scalefs_process_new, for a user with supplementary groups. */
+scalefs_process *scalefs_process_new_as(scalefs_thread *thread, const scalefs_credentials *who);
+
+/* Makes a child with the same descriptors, memory, mask and working directory; *child becomes its handle, for
+ * scalefs_process_exit at the end. -EAGAIN or -ENOMEM, and there is none. */
+int scalefs_fork(scalefs_thread *thread, scalefs_process *process, scalefs_process **child);
+
+/* Makes a child as for a new program: with the caller's mask and working directory, the descriptors that exec does not close,
+ * no memory, and what the actions do, one after the other (posix_spawn). flags is 0 or SCALEFS_SPAWN_NOTHING. who is NULL, or
+ * who it is, which user 0 alone may say. *child becomes its handle, for scalefs_process_exit at the end. */
+int scalefs_spawn(scalefs_thread *thread, scalefs_process *process, const scalefs_action *actions, uint32_t action_count, uint32_t flags, const scalefs_credentials *who, scalefs_process **child);
+
+/* Begins a new program: gives up all memory, and closes the descriptors that exec closes. */
+int scalefs_exec(scalefs_thread *thread, scalefs_process *process);
+
+/* As scalefs_process_exit; whoever waits for the process is told this status, from 0 to 255. */
+int scalefs_process_exit_with(scalefs_thread *thread, scalefs_process *process, int status);
+
+/* Looks for a child that has ended, that of this number or SCALEFS_ANY_CHILD, and forgets it; returns its number and sets
+ * *status, unless status is NULL, as waitpid does. 0 if all go on, -ECHILD if there is none. */
+int64_t scalefs_wait(scalefs_thread *thread, scalefs_process *process, int64_t child, int *status);
+
+/* The number of a process, above 0, which no other of its instance has or will have. */
+int64_t scalefs_getpid(scalefs_thread *thread, scalefs_process *process);
+
+/* The number of its parent; 0 if it has none, or if that has ended. */
+int64_t scalefs_getppid(scalefs_thread *thread, scalefs_process *process);
+/* A flag of sockets: messages may arrive in any order, so that sends and receives of different threads share nothing. */
+#define SCALEFS_UNORDERED 65536u
+
+/* Makes a socket that has neither name nor peer, and returns its descriptor. flags may be SCALEFS_UNORDERED,
+ * SCALEFS_NONBLOCK, SCALEFS_CLOSE_ON_EXEC and SCALEFS_ANY_NUMBER. No call on sockets waits: scalefs_poll does. */
+int scalefs_socket(scalefs_thread *thread, scalefs_process *process, uint32_t flags);
+
+/* Makes two sockets, each the other's peer, with the flags of scalefs_socket. */
+int scalefs_socketpair(scalefs_thread *thread, scalefs_process *process, int *both, uint32_t flags);
+
+/* Names a socket: from 1 to 107 bytes of any value. */
+int scalefs_bind(scalefs_thread *thread, scalefs_process *process, int fd, const void *name, size_t name_size);
+
+/* Writes the name of a socket into a buffer, cut off at its end; returns how many bytes the name has, 0 if there is none. */
+int64_t scalefs_getsockname(scalefs_thread *thread, scalefs_process *process, int fd, void *into, size_t size);
+
+/* Sends a message to the socket that has a name, or, if name is NULL, to the peer; returns its size. */
+int64_t scalefs_sendto(scalefs_thread *thread, scalefs_process *process, int fd, const void *from, size_t size, const void *name, size_t name_size);
+
+/* Takes a message into a buffer; returns how many bytes of it there was room for. If sender is not NULL, the name of the socket
+ * that sent it goes there, cut off at *sender_size bytes, and *sender_size becomes the name's size, 0 if it has none. */
+int64_t scalefs_recvfrom(scalefs_thread *thread, scalefs_process *process, int fd, void *into, size_t size, void *sender, size_t *sender_size);
+/* Everybody sees what is stored (MAP_SHARED). */
+#define SCALEFS_MAP_SHARED 1u
+/* The process alone sees what it stores (MAP_PRIVATE). */
+#define SCALEFS_MAP_PRIVATE 2u
+/* With SCALEFS_MAP_PRIVATE: memory that is zero at first; fd is not looked at (MAP_ANONYMOUS). */
+#define SCALEFS_MAP_ANONYMOUS 4u
+/* The address is where it goes, in place of what is there (MAP_FIXED). */
+#define SCALEFS_MAP_FIXED 8u
+/* The address is where it goes, unless something is there (MAP_FIXED_NOREPLACE). */
+#define SCALEFS_MAP_FIXED_NOREPLACE 16u
+/* A flag of scalefs_mremap: it may go elsewhere (MREMAP_MAYMOVE). */
+#define SCALEFS_REMAP_MAYMOVE 1u
+/* With SCALEFS_REMAP_MAYMOVE: it goes to new_address, in place of what is there (MREMAP_FIXED). */
+#define SCALEFS_REMAP_FIXED 2u
+
+/* As scalefs_create; processes may have windows (scalefs_window). */
+scalefs_instance *scalefs_create_mappable(size_t metadata_bytes, uint32_t page_count, uint32_t core_count, uint64_t hash_seed);
+
+/* Reserves addresses of the program for so many pages of 4096 bytes, until the process exits; returns the first. What is mapped
+ * there is reached by ordinary loads and stores, once it was touched (scalefs_touch). -ENOMEM if the process has one
+ * already, or the instance is not of scalefs_create_mappable. */
+int64_t scalefs_window(scalefs_thread *thread, scalefs_process *process, uint64_t page_count);
+
+/* Maps memory of the process; returns its address. access is 0 or SCALEFS_READ and SCALEFS_WRITE; offset is the first byte
+ * of the file that is mapped. Without SCALEFS_MAP_FIXED and its like address is not looked at. */
+int64_t scalefs_mmap(scalefs_thread *thread, scalefs_process *process, uint64_t address, uint64_t size_bytes, uint32_t access, uint32_t flags, int fd, int64_t offset);
+
+/* Unmaps memory; where nothing is mapped it does nothing. */
+int scalefs_munmap(scalefs_thread *thread, scalefs_process *process, uint64_t address, uint64_t size_bytes);
+
+/* Sets what may be done with memory. */
+int scalefs_mprotect(scalefs_thread *thread, scalefs_process *process, uint64_t address, uint64_t size_bytes, uint32_t access);
+
+/* Gives a mapping another size, or another place; returns its address. */
+int64_t scalefs_mremap(scalefs_thread *thread, scalefs_process *process, uint64_t address, uint64_t old_size_bytes, uint64_t new_size_bytes, uint32_t flags, uint64_t new_address);
+
+/* Forgets what the process has stored to private memory (madvise with MADV_DONTNEED). */
+int scalefs_discard(scalefs_thread *thread, scalefs_process *process, uint64_t address, uint64_t size_bytes);
+
+/* What was stored to shared mappings is in their files: it always is. -ENOMEM where nothing is mapped. */
+int scalefs_msync(scalefs_thread *thread, scalefs_process *process, uint64_t address, uint64_t size_bytes);
+
+/* Loads bytes from an address of the process. -EFAULT where its instruction would get a signal, which scalefs_reason names. */
+int scalefs_load(scalefs_thread *thread, scalefs_process *process, uint64_t address, void *into, size_t size);
+
+/* Stores bytes at an address of the process. -EFAULT as scalefs_load. */
+int scalefs_store(scalefs_thread *thread, scalefs_process *process, uint64_t address, const void *from, size_t size);
+
+/* Lets the page at an address of the process's window be reached by loads (SCALEFS_READ), or by loads and stores
+ * (SCALEFS_WRITE), until another call takes it away again (scalefs_munmap, a cut of the file). -EFAULT as scalefs_load, and for
+ * stores to the page in which a shared file ends. */
+int scalefs_touch(scalefs_thread *thread, scalefs_process *process, uint64_t address, uint32_t access);
 /* scalefs_xbegin with all that a transaction is by itself: nothing reaches a disk, and no memory of the program is rolled back. */
 #define SCALEFS_TX_DEFAULTS 0u
 /* Nothing reaches a disk: always so. */

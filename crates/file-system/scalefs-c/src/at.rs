@@ -3,13 +3,14 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use scalefs::attributes::{self, Access, NewTime};
-use scalefs::data::{self, DescriptorOptions};
+use scalefs::data;
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{DataOperations, Errno, Fields, InProcess, NodeOf, OpenFlags, Outside, Start};
+use scalefs::{DataOperations, Errno, Fields, InProcess, NodeOf, Outside, Start};
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length};
 use crate::calls::{SCALEFS_EXCHANGE, SCALEFS_NO_REPLACE, SCALEFS_REPLACE, follow, scalefs_status, status_of};
+use crate::descriptors::opening;
 use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 
@@ -48,7 +49,26 @@ pub struct scalefs_space {
 
 type Call<'c> = InProcess<'c, Outside>;
 
-fn start<'v>(verbs: &'v Call<'_>, directory: c_int) -> Result<Start<NodeOf<'v, Call<'v>>>, Errno> {
+/// What becomes of both times.
+pub(crate) fn new_times((accessed_ns, modified_ns): (i64, i64), which: u32) -> Result<(NewTime, NewTime), Errno> {
+    let time = |set: u32, now: u32, given: i64| match (which & set != 0, which & now != 0) {
+        (false, false) => Ok(NewTime::Same),
+        (true, false) => Ok(NewTime::At(given)),
+        (false, true) => Ok(NewTime::Now),
+        (true, true) => reason::invalid("a time is set to what is given and to the present"),
+    };
+    known((which < 16).then_some(()))?;
+    let accessed = time(SCALEFS_SET_ACCESSED, SCALEFS_ACCESSED_NOW, accessed_ns)?;
+    Ok((accessed, time(SCALEFS_SET_MODIFIED, SCALEFS_MODIFIED_NOW, modified_ns)?))
+}
+
+/// Owner and group, each if it is not to stay.
+pub(crate) fn new_owner(user: u32, group: u32) -> (Option<u32>, Option<u32>) {
+    let given = |id: u32| (id != SCALEFS_SAME_ID).then_some(id);
+    (given(user), given(group))
+}
+
+pub(crate) fn start<'v>(verbs: &'v Call<'_>, directory: c_int) -> Result<Start<NodeOf<'v, Call<'v>>>, Errno> {
     if directory == SCALEFS_AT_CWD {
         return Ok(Start::WorkingDirectory);
     }
@@ -71,9 +91,8 @@ pub unsafe extern "C" fn scalefs_openat(
     // SAFETY: the caller's promise; the same in all calls.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let flags = known(OpenFlags::from_bits(flags))?;
-            let from = start(verbs, directory)?;
-            data::open(verbs, from, bytes(path)?, flags, mode, DescriptorOptions::PLAIN).map(i64::from)
+            let ((flags, options), from) = (opening(flags)?, start(verbs, directory)?);
+            data::open(verbs, from, bytes(path)?, flags, mode, options).map(i64::from)
         })
     };
     result as c_int
@@ -318,11 +337,10 @@ pub unsafe extern "C" fn scalefs_chownat(
     user: u32,
     group: u32,
 ) -> c_int {
-    let given = |id: u32| (id != SCALEFS_SAME_ID).then_some(id);
     // SAFETY: see `scalefs_openat`.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let (from, owner) = (start(verbs, directory)?, (given(user), given(group)));
+            let (from, owner) = (start(verbs, directory)?, new_owner(user, group));
             attributes::change_owner(verbs.objects(), from, bytes(path)?, follow(follow_link), owner).map(|()| 0)
         })
     };
@@ -344,19 +362,11 @@ pub unsafe extern "C" fn scalefs_utimensat(
     modified_ns: i64,
     which: u32,
 ) -> c_int {
-    let time = |set: u32, now: u32, given: i64| match (which & set != 0, which & now != 0) {
-        (false, false) => Ok(NewTime::Same),
-        (true, false) => Ok(NewTime::At(given)),
-        (false, true) => Ok(NewTime::Now),
-        (true, true) => reason::invalid("a time is set to what is given and to the present"),
-    };
     // SAFETY: see `scalefs_openat`.
     let result = unsafe {
         call(thread, process, |verbs| {
-            known((which < 16).then_some(()))?;
-            let accessed = time(SCALEFS_SET_ACCESSED, SCALEFS_ACCESSED_NOW, accessed_ns)?;
-            let modified = time(SCALEFS_SET_MODIFIED, SCALEFS_MODIFIED_NOW, modified_ns)?;
-            let (from, times) = (start(verbs, directory)?, (accessed, modified));
+            let times = new_times((accessed_ns, modified_ns), which)?;
+            let from = start(verbs, directory)?;
             attributes::set_times(verbs.objects(), from, bytes(path)?, follow(follow_link), times).map(|()| 0)
         })
     };

@@ -29,6 +29,32 @@ pub(crate) unsafe fn call(
     made.unwrap_or_else(|errno| -i64::from(errno.number()))
 }
 
+/// As [`call`], for calls whose answer is an `int`.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn answer_int(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    body: impl FnOnce(&InProcess<'_, Outside>) -> Result<i64, Errno>,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { call(thread, process, body) as c_int }
+}
+
+/// Several values that C hands over; none for NULL and a count of 0.
+///
+/// # Safety
+/// There are so many, which nobody changes during the call, or the pointer is NULL.
+pub(crate) unsafe fn several<'v, T>(first: *const T, count: u32, at_most: u32) -> Result<&'v [T], Errno> {
+    match count {
+        0 => Ok(&[]),
+        _ if count > at_most => reason::invalid(&std::format!("a count of {count}, expected at most {at_most}")),
+        // SAFETY: the caller's promise.
+        _ => Ok(unsafe { core::slice::from_raw_parts(place(first.cast_mut())?, count as usize) }),
+    }
+}
+
 /// Runs a call on names, in the thread's transaction if it has one open. `$body` is compiled for either, since what it is
 /// made on is of two types.
 macro_rules! on_names {

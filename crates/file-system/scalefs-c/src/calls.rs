@@ -3,17 +3,21 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use scalefs::attributes::{self, Access};
-use scalefs::data::{self, DescriptorOptions, Whence};
+use scalefs::data::{self, Whence};
 use scalefs::directories;
 use scalefs::names::{self, RenameMode};
-use scalefs::{Attributes, DataOperations, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start};
+use scalefs::{
+    Attributes, Credentials, DataOperations, Ended, Errno, Fields, Follow, ObjectOperations, OpenFlags, OwnedConfig,
+    OwnedScaleFs, Start,
+};
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length, on_names, place, source};
+use crate::descriptors::opening;
 use crate::instance::{scalefs_instance, scalefs_process, scalefs_thread};
 use crate::reason;
 
 /// The version of this interface; it grows when something is added, and nothing is taken away.
-pub const SCALEFS_VERSION: u32 = 1;
+pub const SCALEFS_VERSION: u32 = 2;
 
 /// Open for reading.
 pub const SCALEFS_READ: u32 = 1;
@@ -91,7 +95,8 @@ pub unsafe extern "C" fn scalefs_create(
     core_count: u32,
     hash_seed: u64,
 ) -> *mut scalefs_instance {
-    scalefs_instance::create(metadata_bytes, page_count, core_count, hash_seed)
+    let config = OwnedConfig { metadata_bytes, page_count, core_count: core_count as usize, hash_seed };
+    scalefs_instance::create(config, OwnedScaleFs::create)
 }
 
 /// Frees a file system that no thread is attached to; -EBUSY otherwise. Its threads and processes must not be used afterwards.
@@ -148,8 +153,10 @@ pub unsafe extern "C" fn scalefs_process_new(
     group: u32,
 ) -> *mut scalefs_process {
     // SAFETY: the caller's promise.
-    unsafe { scalefs_thread::attached(thread) }
-        .map_or(core::ptr::null_mut(), |thread| scalefs_process::new(&thread, user, group))
+    unsafe { scalefs_thread::attached(thread) }.map_or(core::ptr::null_mut(), |thread| {
+        let credentials = Credentials::new(user, group, &[]).expect("no supplementary groups are not too many");
+        scalefs_process::new(&thread, credentials)
+    })
 }
 
 /// Ends a process: closes its descriptors, and frees it. What is called on its behalf afterwards is -EINVAL. -EBUSY if it has
@@ -160,7 +167,9 @@ pub unsafe extern "C" fn scalefs_process_new(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scalefs_process_exit(thread: *mut scalefs_thread, process: *mut scalefs_process) -> c_int {
     // SAFETY: the caller's promise.
-    let exited = unsafe { scalefs_thread::attached(thread).and_then(|thread| scalefs_process::exit(process, &thread)) };
+    let exited = unsafe {
+        scalefs_thread::attached(thread).and_then(|thread| scalefs_process::exit(process, &thread, Ended::Exited(0)))
+    };
     exited.map_or_else(|errno| -errno.number(), |()| 0)
 }
 
@@ -183,7 +192,8 @@ pub unsafe extern "C" fn scalefs_version() -> u32 {
     SCALEFS_VERSION
 }
 
-/// Opens a file and returns its descriptor, the lowest that is free.
+/// Opens a file and returns its descriptor, the lowest that is free, or with SCALEFS_ANY_NUMBER any. SCALEFS_APPEND,
+/// SCALEFS_NONBLOCK and SCALEFS_CLOSE_ON_EXEC are flags of the descriptor.
 ///
 /// # Safety
 /// As for scalefs_maintain and scalefs_process_exit; the path ends with NUL. The same for all calls below.
@@ -198,8 +208,7 @@ pub unsafe extern "C" fn scalefs_open(
     // SAFETY: the caller's promise; the same in all calls.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let flags = known(OpenFlags::from_bits(flags))?;
-            let options = DescriptorOptions::PLAIN;
+            let (flags, options) = opening(flags)?;
             data::open(verbs, Start::WorkingDirectory, bytes(path)?, flags, mode, options).map(i64::from)
         })
     };

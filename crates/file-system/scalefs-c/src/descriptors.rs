@@ -4,17 +4,21 @@ use core::ffi::{c_int, c_void};
 use std::vec::Vec;
 
 use scalefs::data::{self, DescriptorOptions};
-use scalefs::{Errno, NumberChoice, OnExec, StatusFlags};
+use scalefs::{Errno, NumberChoice, OnExec, OpenFlags, StatusFlags};
 
 use crate::border::{buffer, call, descriptor, known, length, place, source};
 use crate::calls::{SCALEFS_READ, SCALEFS_WRITE};
 use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 
-/// A flag of scalefs_fcntl and scalefs_pipe: each write goes to the end (O_APPEND).
+/// A flag of scalefs_open and scalefs_fcntl: each write goes to the end (O_APPEND).
 pub const SCALEFS_APPEND: u32 = 128;
 /// Calls on pipes fail with -EAGAIN instead of waiting (O_NONBLOCK).
 pub const SCALEFS_NONBLOCK: u32 = 256;
+/// A flag of what makes descriptors: exec closes them (O_CLOEXEC).
+pub const SCALEFS_CLOSE_ON_EXEC: u32 = 512;
+/// A flag of what makes descriptors: any free number will do, so that threads share nothing in taking one (O_ANYFD).
+pub const SCALEFS_ANY_NUMBER: u32 = 1024;
 /// scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL).
 pub const SCALEFS_GET_FLAGS: u32 = 0;
 /// It sets SCALEFS_APPEND and SCALEFS_NONBLOCK as in its argument (F_SETFL).
@@ -23,6 +27,34 @@ pub const SCALEFS_SET_FLAGS: u32 = 1;
 pub const SCALEFS_DUPLICATE: u32 = 2;
 /// It lets the descriptor be closed by exec if its argument is not 0 (F_SETFD).
 pub const SCALEFS_SET_ON_EXEC: u32 = 3;
+
+/// It returns 1 if exec closes the descriptor, 0 if not (F_GETFD).
+pub const SCALEFS_GET_ON_EXEC: u32 = 4;
+/// As SCALEFS_DUPLICATE; exec closes the new one (F_DUPFD_CLOEXEC).
+pub const SCALEFS_DUPLICATE_CLOSING: u32 = 5;
+
+/// Flags that say how a descriptor is made.
+const OF_DESCRIPTORS: u32 = SCALEFS_APPEND | SCALEFS_NONBLOCK | SCALEFS_CLOSE_ON_EXEC | SCALEFS_ANY_NUMBER;
+
+/// How descriptors are made; refused if there are flags but those that are allowed.
+pub(crate) fn descriptor_options(flags: u32, allowed: u32) -> Result<DescriptorOptions, Errno> {
+    known((flags & !(allowed & OF_DESCRIPTORS) == 0).then_some(()))?;
+    Ok(DescriptorOptions {
+        status: status_flags(flags & (SCALEFS_APPEND | SCALEFS_NONBLOCK))?,
+        number: if flags & SCALEFS_ANY_NUMBER == 0 { NumberChoice::LowestFrom(0) } else { NumberChoice::Any },
+        on_exec: closing(flags & SCALEFS_CLOSE_ON_EXEC != 0),
+    })
+}
+
+fn closing(closes: bool) -> OnExec {
+    if closes { OnExec::Close } else { OnExec::Keep }
+}
+
+/// The flags of scalefs_open: how the file is opened, and how its descriptor is made.
+pub(crate) fn opening(flags: u32) -> Result<(OpenFlags, DescriptorOptions), Errno> {
+    let of_file = known(OpenFlags::from_bits(flags & !OF_DESCRIPTORS))?;
+    Ok((of_file, descriptor_options(flags & OF_DESCRIPTORS, OF_DESCRIPTORS)?))
+}
 
 /// Most buffers of one call (IOV_MAX of Linux).
 const MOST_BUFFERS: usize = 1024;
@@ -144,8 +176,33 @@ pub unsafe extern "C" fn scalefs_dup2(
     result as c_int
 }
 
-/// Makes a pipe: ends[0] is to be read, ends[1] to be written. flags is 0 or SCALEFS_NONBLOCK; without it a call that
-/// finds nothing to do is -EAGAIN all the same, since no thread of the library waits.
+/// As scalefs_dup2, but that two equal numbers are -EINVAL, and exec closes target with SCALEFS_CLOSE_ON_EXEC (dup3).
+///
+/// # Safety
+/// See scalefs_dup.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_dup3(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    fd: c_int,
+    target: c_int,
+    flags: u32,
+) -> c_int {
+    // SAFETY: see `scalefs_dup`.
+    let result = unsafe {
+        call(thread, process, |verbs| {
+            let on_exec = descriptor_options(flags, SCALEFS_CLOSE_ON_EXEC)?.on_exec;
+            if fd == target {
+                return reason::invalid("dup3 of a number to itself");
+            }
+            data::duplicate_to(verbs, descriptor(fd)?, descriptor(target)?, on_exec).map(i64::from)
+        })
+    };
+    result as c_int
+}
+
+/// Makes a pipe: ends[0] is to be read, ends[1] to be written. flags may be SCALEFS_NONBLOCK, SCALEFS_CLOSE_ON_EXEC and
+/// SCALEFS_ANY_NUMBER. A call that finds nothing to do is -EAGAIN in any case: scalefs_poll waits.
 ///
 /// # Safety
 /// See scalefs_dup; there is room for two numbers.
@@ -159,8 +216,8 @@ pub unsafe extern "C" fn scalefs_pipe(
     // SAFETY: see `scalefs_dup`.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let (ends, status) = (place(ends)?, status_flags(flags & !SCALEFS_APPEND, flags)?);
-            let (read, write) = data::pipe(verbs, DescriptorOptions { status, ..DescriptorOptions::PLAIN })?;
+            let (ends, options) = (place(ends)?, descriptor_options(flags, !SCALEFS_APPEND)?);
+            let (read, write) = data::pipe(verbs, options)?;
             ends.write(read as c_int);
             ends.add(1).write(write as c_int);
             Ok(0)
@@ -169,15 +226,16 @@ pub unsafe extern "C" fn scalefs_pipe(
     result as c_int
 }
 
-/// The flags of a description; refused if what was given has others.
-fn status_flags(flags: u32, given: u32) -> Result<StatusFlags, Errno> {
-    known((flags == given && flags & !(SCALEFS_APPEND | SCALEFS_NONBLOCK) == 0).then_some(()))?;
+/// The flags of a description; refused if there are others.
+fn status_flags(flags: u32) -> Result<StatusFlags, Errno> {
+    known((flags & !(SCALEFS_APPEND | SCALEFS_NONBLOCK) == 0).then_some(()))?;
     let append = if flags & SCALEFS_APPEND == 0 { StatusFlags::NONE } else { StatusFlags::APPEND };
     let nonblock = if flags & SCALEFS_NONBLOCK == 0 { StatusFlags::NONE } else { StatusFlags::NONBLOCK };
     Ok(append | nonblock)
 }
 
-/// Does with a descriptor what command says: SCALEFS_GET_FLAGS, SCALEFS_SET_FLAGS, SCALEFS_DUPLICATE, SCALEFS_SET_ON_EXEC.
+/// Does with a descriptor what command says: SCALEFS_GET_FLAGS, SCALEFS_SET_FLAGS, SCALEFS_DUPLICATE,
+/// SCALEFS_DUPLICATE_CLOSING, SCALEFS_SET_ON_EXEC, SCALEFS_GET_ON_EXEC.
 ///
 /// # Safety
 /// See scalefs_dup.
@@ -204,14 +262,13 @@ pub unsafe extern "C" fn scalefs_fcntl(
                     ];
                     Ok(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| i64::from(*flag)).sum())
                 }
-                SCALEFS_SET_FLAGS => data::set_status(verbs, fd, status_flags(argument, argument)?).map(|()| 0),
-                SCALEFS_DUPLICATE => {
-                    data::duplicate(verbs, fd, NumberChoice::LowestFrom(argument), OnExec::Keep).map(i64::from)
+                SCALEFS_SET_FLAGS => data::set_status(verbs, fd, status_flags(argument)?).map(|()| 0),
+                SCALEFS_DUPLICATE | SCALEFS_DUPLICATE_CLOSING => {
+                    let on_exec = closing(command == SCALEFS_DUPLICATE_CLOSING);
+                    data::duplicate(verbs, fd, NumberChoice::LowestFrom(argument), on_exec).map(i64::from)
                 }
-                SCALEFS_SET_ON_EXEC => {
-                    let on_exec = if argument == 0 { OnExec::Keep } else { OnExec::Close };
-                    data::set_on_exec(verbs, fd, on_exec).map(|()| 0)
-                }
+                SCALEFS_SET_ON_EXEC => data::set_on_exec(verbs, fd, closing(argument != 0)).map(|()| 0),
+                SCALEFS_GET_ON_EXEC => data::on_exec(verbs, fd).map(|on_exec| i64::from(on_exec == OnExec::Close)),
                 _ => reason::invalid("a command of fcntl that there is not"),
             }
         })

@@ -7,7 +7,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use percpu::{Core, OwnerId};
-use scalefs::{Credentials, Direct, Errno, InProcess, OpenNode, Outside, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
+use scalefs::{
+    Credentials, Direct, Ended, Errno, InProcess, OpenNode, Outside, OwnedConfig, OwnedError, OwnedScaleFs, Process,
+    ScaleFs,
+};
 use sync::mutant::planted;
 use transact::{Sharing, Transaction};
 
@@ -88,9 +91,11 @@ unsafe fn take_back<T>(handles: &Mutex<Vec<*mut T>>) {
 }
 
 impl scalefs_instance {
-    pub(crate) fn create(metadata_bytes: usize, page_count: u32, core_count: u32, hash_seed: u64) -> *mut Self {
-        let config = OwnedConfig { metadata_bytes, page_count, core_count: core_count as usize, hash_seed };
-        match OwnedScaleFs::create(config) {
+    pub(crate) fn create(
+        config: OwnedConfig,
+        create: impl FnOnce(OwnedConfig) -> Result<OwnedScaleFs, OwnedError>,
+    ) -> *mut Self {
+        match create(config) {
             Ok(owned) => Box::into_raw(Box::new(scalefs_instance {
                 owned,
                 attached: AtomicU32::new(0),
@@ -227,6 +232,20 @@ impl<'t> Attached<'t> {
         self.instance.owned.file_system()
     }
 
+    /// What is done with a process between its calls, such as fork and exec. Not in the middle of one.
+    pub(crate) fn between_calls<T>(
+        &self,
+        body: impl FnOnce(&OwnedScaleFs, &Core<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        if self.is_in_a_callback() {
+            reason::keep("a callback does not do this");
+            return Err(Errno::EBUSY);
+        }
+        let done = body(&self.instance.owned, self.core);
+        self.count_call();
+        done
+    }
+
     /// Does what is left to do between calls; nothing in the middle of one.
     pub(crate) fn maintain_all(&self) {
         if !self.is_in_a_callback() {
@@ -235,7 +254,7 @@ impl<'t> Attached<'t> {
     }
 
     /// Whether a call of the thread is under way, whose callback runs.
-    fn is_in_a_callback(&self) -> bool {
+    pub(crate) fn is_in_a_callback(&self) -> bool {
         self.thread.depth.get() > 0
     }
 
@@ -357,11 +376,18 @@ impl<'t> Attached<'t> {
 }
 
 impl scalefs_process {
-    pub(crate) fn new(thread: &Attached<'_>, user: u32, group: u32) -> *mut Self {
-        let Some(credentials) = Credentials::new(user, group, &[]) else { return ptr::null_mut() };
-        let Ok(process) = Process::new(thread.file_system(), thread.core, credentials) else {
-            return ptr::null_mut();
-        };
+    pub(crate) fn new(thread: &Attached<'_>, credentials: Credentials) -> *mut Self {
+        match Process::new(thread.file_system(), thread.core, credentials) {
+            Ok(process) => scalefs_process::give_out(thread, process),
+            Err(errno) => {
+                reason::keep(format!("no memory for a process: {errno}"));
+                ptr::null_mut()
+            }
+        }
+    }
+
+    /// The handle of a process that was made.
+    pub(crate) fn give_out(thread: &Attached<'_>, process: Process) -> *mut Self {
         let process = UnsafeCell::new(Some(process));
         let transactions = AtomicU32::new(0);
         give_out(&thread.instance.processes, scalefs_process { instance: thread.instance, process, transactions })
@@ -389,7 +415,7 @@ impl scalefs_process {
 
     /// # Safety
     /// As `scalefs_process_exit` says.
-    pub(crate) unsafe fn exit(process: *mut Self, thread: &Attached<'_>) -> Result<(), Errno> {
+    pub(crate) unsafe fn exit(process: *mut Self, thread: &Attached<'_>, ended: Ended) -> Result<(), Errno> {
         // SAFETY: the caller's promise.
         unsafe {
             scalefs_process::of(process, thread)?;
@@ -402,7 +428,7 @@ impl scalefs_process {
                 return Err(Errno::EBUSY);
             }
             if let Some(process) = (*(*process).process.get()).take() {
-                process.exit(thread.file_system(), thread.core, &Outside);
+                process.exit_with(thread.file_system(), thread.core, ended, &Outside);
             }
         }
         Ok(())

@@ -3,11 +3,28 @@
 use std::fmt::Write;
 use std::path::Path;
 
-const TYPES: [(&str, &str); 8] = [
+/// In the order of the header.
+const FILES: [&str; 10] = [
+    "calls.rs",
+    "descriptors.rs",
+    "at.rs",
+    "open_files.rs",
+    "listing.rs",
+    "polling.rs",
+    "processes.rs",
+    "sockets.rs",
+    "memory.rs",
+    "transactions.rs",
+];
+
+const TYPES: [(&str, &str); 11] = [
     ("c_char", "char"),
     ("c_void", "void"),
     ("c_int", "int"),
+    ("u8", "uint8_t"),
+    ("u16", "uint16_t"),
     ("u32", "uint32_t"),
+    ("i32", "int32_t"),
     ("u64", "uint64_t"),
     ("i64", "int64_t"),
     ("usize", "size_t"),
@@ -16,6 +33,12 @@ const TYPES: [(&str, &str); 8] = [
 
 /// A type of C for one of Rust, with the name of what has it.
 fn declared(rust: &str, name: &str) -> String {
+    if let Some(target) = rust.strip_prefix("*mut ").filter(|target| target.starts_with("*mut ")) {
+        return declared(target, &format!("*{name}"));
+    }
+    if let Some((kind, count)) = rust.strip_prefix('[').and_then(|array| array.strip_suffix(']')?.split_once("; ")) {
+        return declared(kind, &format!("{name}[{count}]"));
+    }
     let (base, pointer) = match rust.split_once(' ') {
         Some(("*mut", target)) => (target.to_string(), "*"),
         Some(("*const", target)) => (format!("const {target}"), "*"),
@@ -124,10 +147,26 @@ fn the_header_is_made_from_the_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = folder.join("include/scalefs.h");
     let source = |name: &str| std::fs::read_to_string(folder.join("src").join(name)).unwrap();
-    let made = header(&["calls.rs", "descriptors.rs", "at.rs", "transactions.rs"].map(source).concat());
+    let made = header(&FILES.map(source).concat());
     if std::env::var_os("SCALEFS_WRITE_HEADER").is_some() {
         std::fs::write(&path, &made).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap();
     assert!(kept == made, "include/scalefs.h is old: SCALEFS_WRITE_HEADER=1 cargo test -p scalefs-c --test header");
+}
+
+/// The functions that the header declares.
+fn functions(header: &str) -> Vec<&str> {
+    let declared = header.lines().filter(|line| line.ends_with(");") && !line.starts_with("typedef"));
+    declared.filter_map(|line| line.split('(').next()?.rsplit([' ', '*']).next()).collect()
+}
+
+#[test]
+fn the_reference_has_every_call() {
+    let (header, page) =
+        (include_str!("../include/scalefs.h"), include_str!("../../../../docs/reference/scalefs-c.md"));
+    let functions = functions(header);
+    assert!(functions.len() > 80, "{functions:?}");
+    let missing: Vec<_> = functions.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/reference/scalefs-c.md says nothing of {missing:?}");
 }

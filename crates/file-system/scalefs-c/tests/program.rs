@@ -1,38 +1,15 @@
 //! Builds `program.c` with the system's C compiler over the static library, and runs it.
 #![cfg(all(unix, not(loom)))]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod build;
 
-/// The static library that cargo has built for this test, beside it: the newest, if older builds are left.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = std::fs::read_dir(test.parent().unwrap()).unwrap();
-    let built = folder.map(|entry| entry.unwrap()).filter(|entry| {
-        let name = entry.file_name().into_string().unwrap_or_default();
-        name.starts_with("libscalefs_c") && name.ends_with(".a")
-    });
-    let newest = built.max_by_key(|entry| entry.metadata().and_then(|data| data.modified()).ok());
-    newest.expect("libscalefs_c.a is built").path()
-}
+use std::path::Path;
+use std::process::Command;
 
 /// Compiles a program over the library and runs it; returns what it prints.
 fn run(name: &str, source: &Path) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = std::env::temp_dir().join(format!("scalefs-c-{name}-{}", std::process::id()));
-    let compiled = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(&program)
-        .arg("-I")
-        .arg(folder.join("include"))
-        .arg(source)
-        .arg(library())
-        .args(["-lpthread", "-lm", "-ldl"])
-        .output()
-        .expect("expected a C compiler named cc");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let ran = Command::new(&program).output().unwrap();
-    std::fs::remove_file(&program).unwrap();
+    let program = build::program(name, source, &[]);
+    let ran = Command::new(program.path()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     String::from_utf8(ran.stdout).unwrap()
 }
@@ -50,6 +27,11 @@ fn calls_on_directories_and_descriptors_work_in_c() {
 #[test]
 fn misuse_is_refused_with_a_reason_in_c() {
     assert_eq!(run("misuse", &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/misuse.c")), "");
+}
+
+#[test]
+fn processes_mappings_and_waiting_work_in_c() {
+    assert_eq!(run("programs", &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs.c")), "");
 }
 
 #[test]

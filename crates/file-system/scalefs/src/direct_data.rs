@@ -212,6 +212,10 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
         self.process.set_on_exec(&self.guard, number, on_exec, self.host)
     }
 
+    fn on_exec(&self, number: u32) -> Result<OnExec, Errno> {
+        self.process.descriptor(&self.guard, number).map(|found| found.on_exec).ok_or(Errno::EBADF)
+    }
+
     #[inline]
     fn node<'v>(&'v self, description: DescriptionRef<'v>) -> Node<'v> {
         Node::lent(description.get().opened.node)

@@ -259,6 +259,14 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
         }
     }
 
+    fn on_exec(&self, number: u32) -> Result<OnExec, Errno> {
+        match self.state()?.layer.descriptors.get(number) {
+            Some(Some(own)) => Ok(own.on_exec),
+            Some(None) => Err(Errno::EBADF),
+            None => Err(Fault::<FaultOf<D>>::NotTransactional.into()),
+        }
+    }
+
     fn node<'v>(&'v self, description: Description<'v>) -> Node<'v> {
         description.node
     }

@@ -148,6 +148,11 @@ fn what_cannot_be_is_refused_in_the_call() {
         let pair = sockets::pair(&t.begin(), SocketOrder::Ordered, DescriptorOptions::PLAIN);
         assert_eq!((socket, pair), (Err(Errno::EOPNOTSUPP), Err(Errno::EOPNOTSUPP)));
         assert_eq!(t.begin().set_on_exec(0, OnExec::Close), Err(Errno::EOPNOTSUPP));
+        assert_eq!(t.begin().on_exec(0), Err(Errno::EOPNOTSUPP));
+        t.begin().set_on_exec(write, OnExec::Close)?;
+        assert_eq!((t.begin().on_exec(read), t.begin().on_exec(write)), (Ok(OnExec::Keep), Ok(OnExec::Close)));
+        data::close(&t.begin(), write)?;
+        assert_eq!(t.begin().on_exec(write), Err(Errno::EBADF));
         // Who does not want to wait is told as outside.
         let options = DescriptorOptions { status: StatusFlags::NONBLOCK, ..DescriptorOptions::PLAIN };
         let (read, write) = data::pipe(&t.begin(), options)?;

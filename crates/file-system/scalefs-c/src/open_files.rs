@@ -1,0 +1,157 @@
+//! Calls on what a descriptor leads to, where paths start, and the mask: what others do by path.
+
+use core::ffi::{c_char, c_int};
+
+use scalefs::{DataOperations, attributes, data, directories};
+
+use crate::at::{new_owner, new_times, start};
+use crate::border::{answer_int, buffer, bytes, call, descriptor, length};
+use crate::instance::{scalefs_process, scalefs_thread};
+use crate::reason;
+
+/// Gives the file that a path leads to this size; scalefs_truncate does that with a descriptor.
+///
+/// # Safety
+/// See scalefs_open. The same for all calls below.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_truncateat(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    directory: c_int,
+    path: *const c_char,
+    size_bytes: i64,
+) -> c_int {
+    // SAFETY: the caller's promise; the same in all calls.
+    unsafe {
+        answer_int(thread, process, |call| {
+            data::truncate_path(call, start(call, directory)?, bytes(path)?, size_bytes).map(|()| 0)
+        })
+    }
+}
+
+/// Sets permission bits of what a descriptor leads to.
+///
+/// # Safety
+/// See scalefs_truncateat.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_fchmod(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    fd: c_int,
+    mode: u32,
+) -> c_int {
+    // SAFETY: see `scalefs_truncateat`.
+    unsafe {
+        answer_int(thread, process, |call| {
+            let node = data::node(call, descriptor(fd)?)?;
+            attributes::change_mode_of(call.objects(), node, mode).map(|()| 0)
+        })
+    }
+}
+
+/// Sets user and group of what a descriptor leads to; SCALEFS_SAME_ID leaves one as it is.
+///
+/// # Safety
+/// See scalefs_truncateat.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_fchown(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    fd: c_int,
+    user: u32,
+    group: u32,
+) -> c_int {
+    // SAFETY: see `scalefs_truncateat`.
+    unsafe {
+        answer_int(thread, process, |call| {
+            let node = data::node(call, descriptor(fd)?)?;
+            attributes::change_owner_of(call.objects(), node, new_owner(user, group)).map(|()| 0)
+        })
+    }
+}
+
+/// Sets the times of what a descriptor leads to, as scalefs_utimensat.
+///
+/// # Safety
+/// See scalefs_truncateat.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_futimens(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    fd: c_int,
+    accessed_ns: i64,
+    modified_ns: i64,
+    which: u32,
+) -> c_int {
+    // SAFETY: see `scalefs_truncateat`.
+    unsafe {
+        answer_int(thread, process, |call| {
+            let times = new_times((accessed_ns, modified_ns), which)?;
+            let node = data::node(call, descriptor(fd)?)?;
+            attributes::set_times_of(call.objects(), node, times).map(|()| 0)
+        })
+    }
+}
+
+/// Makes the directory that a descriptor leads to the working directory.
+///
+/// # Safety
+/// See scalefs_truncateat.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_fchdir(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    fd: c_int,
+) -> c_int {
+    // SAFETY: see `scalefs_truncateat`.
+    unsafe {
+        answer_int(thread, process, |call| {
+            directories::change_directory_to(call.objects(), data::node(call, descriptor(fd)?)?).map(|()| 0)
+        })
+    }
+}
+
+/// Writes the path of the working directory and a NUL into a buffer; returns how many bytes, with the NUL. -ERANGE if there
+/// is not so much room, -ENOENT if the directory was removed.
+///
+/// # Safety
+/// See scalefs_truncateat; the buffer has room for size bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_getcwd(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    into: *mut c_char,
+    size: usize,
+) -> i64 {
+    // SAFETY: see `scalefs_truncateat`.
+    unsafe {
+        call(thread, process, |call| {
+            let into = buffer(into.cast(), size)?;
+            // The last byte is the NUL's.
+            let room = into.len().saturating_sub(1);
+            let found = directories::working_directory_path(call.objects(), &mut into[..room])?.len();
+            into.copy_within(room - found..room, 0);
+            into[found] = 0;
+            Ok(length(found + 1))
+        })
+    }
+}
+
+/// Sets the permission bits that new objects do not get; returns those that they did not get before.
+///
+/// # Safety
+/// See scalefs_truncateat.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_umask(thread: *mut scalefs_thread, process: *mut scalefs_process, mask: u32) -> c_int {
+    // SAFETY: see `scalefs_truncateat`.
+    let set = unsafe {
+        scalefs_thread::attached(thread).and_then(|thread| {
+            let of = scalefs_process::of(process, &thread)?;
+            match thread.transaction_of(process)? {
+                None => Ok(of.context().set_umask(mask)),
+                Some(_) => reason::not_in_a_transaction(),
+            }
+        })
+    };
+    set.map_or_else(|errno| -errno.number(), |old| old as c_int)
+}
