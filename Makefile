@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies gallery wheel lanes lock clean
+.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies gallery wheel install lanes lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -50,6 +50,9 @@ gallery: setup ## build and check all libraries of docs/gallery, and rewrite its
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/python scripts/build_wheel.py
+
+install: ## install ScaleFS for C below PREFIX (/usr/local; DESTDIR comes before it): header, libraries, pkg-config
+	@$(PYTHON) scripts/install.py --prefix "$(or $(PREFIX),/usr/local)" --root "$(DESTDIR)"
 
 lanes: setup ## tell quick tests from others by what the last `make test ALL=1` measured: tests/seconds.json
 	@$(BIN)/python scripts/lanes.py

@@ -1,6 +1,6 @@
 /* ScaleFS for C: a POSIX file system in memory that shares no cache line where POSIX commutes.
  *
- * Made from crates/file-system/scalefs-c/src; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.
+ * Made from crates/file-system/scalefs-c/src; do not edit. pkg-config --cflags --libs scalefs says how to build with it.
  *
  * A thread handle is used by one thread at a time. Paths end with NUL. A call returns what it returns in POSIX,
  * or a negative error number of Linux: -EINVAL where a path, a buffer or an answer is NULL, or a size is above

@@ -82,7 +82,7 @@ fn function(head: &str) -> String {
 fn header(source: &str) -> String {
     let mut made = String::from(
         "/* ScaleFS for C: a POSIX file system in memory that shares no cache line where POSIX commutes.\n *\n * Made from \
-         crates/file-system/scalefs-c/src; do not edit. Link libscalefs_c.a, -lpthread, -lm, -ldl.\n *\n * A thread handle is \
+         crates/file-system/scalefs-c/src; do not edit. pkg-config --cflags --libs scalefs says how to build with it.\n *\n * A thread handle is \
          used by one thread at a time. Paths end with NUL. A call returns what it returns in POSIX,\n * or a negative error \
          number of Linux: -EINVAL where a path, a buffer or an answer is NULL, or a size is above\n * SSIZE_MAX, where a \
          handle is NULL, was given up, or is of another instance, and in a child of fork,\n * which makes an instance of its own. \

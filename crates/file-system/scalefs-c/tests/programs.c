@@ -179,6 +179,12 @@ static int refusals(void) {
     REFUSED(scalefs_getdents(me, us, root, buffer, 10), "no room for the next name");
     REFUSED(scalefs_getdents(me, us, root, NULL, 64), "a buffer is NULL");
     CHECK(offsetof(scalefs_entry, name) == 19 && scalefs_getdents(me, us, root, buffer, 64) == 48);
+    /* Whoever has come to the end is there, whatever is made since. */
+    char all[1024];
+    CHECK(scalefs_getdents(me, us, root, all, sizeof all) > 0 && scalefs_getdents(me, us, root, all, sizeof all) == 0);
+    CHECK(scalefs_mkdir(me, us, "/later", 0755) == 0 && scalefs_getdents(me, us, root, all, sizeof all) == 0);
+    CHECK(scalefs_seek(me, us, root, 0, 1) == INT64_MAX && scalefs_seek(me, us, root, 0, 0) == 0);
+    CHECK(scalefs_getdents(me, us, root, all, sizeof all) > 0);
     REFUSED(scalefs_getcwd(me, us, NULL, 5), "a buffer is NULL");
     CHECK(scalefs_getcwd(me, us, NULL, 0) == -ERANGE && scalefs_getcwd(me, us, buffer, 2) == 2 && strcmp(buffer, "/") == 0);
     REFUSED(scalefs_truncateat(me, us, SCALEFS_AT_CWD, NULL, 0), "a path is NULL");
