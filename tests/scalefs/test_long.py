@@ -16,7 +16,9 @@ PARTS = 10
 CALLS_PER_PART = 400_000
 """Of each of the three kinds: on names; on names and data; and the latter on file systems that run full."""
 CALLS_PER_SEED = 200
-"""As in crates/file-system/scalefs/tests/tmpfs/main.rs: a seed stands for one sequence of so many calls."""
+"""As in crates/file-system/scalefs/tests/tmpfs/main.rs and scalefs-c/tests/random/main.rs: a seed stands for one sequence of so many calls."""
+DOOR_PARTS = 20
+DOOR_CALLS_PER_PART = 500_000
 HISTORIES = 6_000
 STRUCTURES_HISTORIES = 200_000
 OVERTAKEN_MS = 600_000
@@ -70,6 +72,14 @@ def test_planted_faults_of_calls_are_found(tmp_path_factory: pytest.TempPathFact
     """By as many calls as `make test` makes; under `--cfg fuzzing`, where faults can be planted, all is built apart."""
     target = tmp_path_factory.getbasetemp() / "fuzzing"
     run_test("scalefs", "tmpfs", {"RUSTFLAGS": "--cfg fuzzing", "CARGO_TARGET_DIR": str(target)})
+
+
+@pytest.mark.parametrize("part", range(DOOR_PARTS))
+def test_random_calls_through_c(part: int) -> None:
+    """Ten million, in parts: one at a time by threads that take turns, compared with `plain`."""
+    seed = 1 + part * (DOOR_CALLS_PER_PART // CALLS_PER_SEED)
+    environment = {"SCALEFS_DOOR_CALLS": str(DOOR_CALLS_PER_PART), "SCALEFS_DOOR_SEED": str(seed)}
+    run_test("scalefs-c", "random", environment)
 
 
 def test_random_calls_on_memory_against_real_processes() -> None:

@@ -194,14 +194,45 @@ fn what_a_detached_thread_has_left_comes_back() {
     }
 }
 
+/// An object that a transaction had made, and whose name went before the core's maintenance, stayed forever.
+fn what_a_transaction_has_made_can_be_removed_at_once() {
+    let world = World::new(2, 100);
+    let before = world.space();
+    let (me, root) = (world.me, world.root);
+    // SAFETY: see `World::new`.
+    unsafe {
+        for round in 0..10 {
+            assert_eq!(scalefs_xbegin(me, root, 0), 0);
+            assert_eq!(scalefs_mknod(me, root, c"/f".as_ptr(), 0o600), 0);
+            assert_eq!(scalefs_mkdir(me, root, c"/d".as_ptr(), 0o700), 0);
+            assert_eq!(scalefs_symlink(me, root, c"f".as_ptr(), c"/s".as_ptr()), 0);
+            assert_eq!(scalefs_link(me, root, c"/f".as_ptr(), c"/second".as_ptr()), 0);
+            assert_eq!(scalefs_xend(me, root), 0);
+            let is_in_another = round % 2 == 0;
+            if is_in_another {
+                assert_eq!(scalefs_xbegin(me, root, 0), 0);
+            }
+            assert_eq!(scalefs_unlink(me, root, c"/f".as_ptr()), 0);
+            assert_eq!(scalefs_unlink(me, root, c"/second".as_ptr()), 0);
+            assert_eq!(scalefs_unlink(me, root, c"/s".as_ptr()), 0);
+            assert_eq!(scalefs_rmdir(me, root, c"/d".as_ptr()), 0);
+            if is_in_another {
+                assert_eq!(scalefs_xend(me, root), 0);
+            }
+        }
+    }
+    assert_eq!(world.space(), before);
+}
+
 /// By fault, in the words of docs/notes/planted-faults.md, its test.
 type Shown = (&'static str, fn());
-const SHOWN: [Shown; 5] = [
+const SHOWN: [Shown; 6] = [
     ("scalefs-c: a transaction serves any process", a_transaction_is_of_one_process),
     ("", a_process_does_not_end_before_its_transaction),
     ("scalefs-c: a thread is detached from its transaction", a_thread_is_detached_with_its_transaction),
     ("scalefs-c: maintenance comes in the middle of a call", a_callback_makes_calls),
     ("scalefs-c: what a detached thread has left stays", what_a_detached_thread_has_left_comes_back),
+    ("refcache: a first count stays in the cache", what_a_transaction_has_made_can_be_removed_at_once),
 ];
 
 #[test]

@@ -556,8 +556,12 @@ impl<'p, 'v, H: Host> PreparedChanges<'p, 'v, H> {
             if let Some(killing) = beside.killing.filter(|_| happened) {
                 killing.finish();
             }
-            let after = self.changes[beside.index].after;
-            if let Some(after) = after.filter(|_| beside.is_first && !happened) {
+            let after = self.changes[beside.index].after.filter(|_| beside.is_first);
+            if let Some(after) = after.filter(|_| happened) {
+                // SAFETY: kept by the handle of whoever has made it; what waited for the decision was settled above.
+                unsafe { direct.fs.counts().apply_first(core, &after.at.inode().links) };
+            }
+            if let Some(after) = after.filter(|_| !happened) {
                 set_takes_names(after.at, false);
                 direct.drop_reference(after.at);
                 after.at.inode().header.stay_unnamed();

@@ -331,6 +331,18 @@ impl RefCache {
         }
     }
 
+    /// Applies what the core's cache has for an object that was made without a count, and has its first now. A count that comes
+    /// back to zero within one cache changes nothing outside of it; where it was zero before, nobody would find that it is.
+    ///
+    /// # Safety
+    /// As for [`RefCache::change`]; nothing waits there for an operation.
+    pub unsafe fn apply_first(&self, core: &Core<'_>, object: &Counted) {
+        let slot = self.home(core, object);
+        if ptr::eq(slot.object(), object) && !sync::mutant::planted("refcache: a first count stays in the cache") {
+            slot.replace(slot.object(), |delta| self.apply(self.own.get(core), NonNull::from(object), delta));
+        }
+    }
+
     /// Ends what the last operation of a core whose owner died let wait in an object.
     ///
     /// # Safety

@@ -1,0 +1,111 @@
+//! Calls that the language of calls does not have: by descriptor, and on what a process is. On `plain` by the call layer.
+
+use call_language::{Answer, Random};
+use plain::{Plain, Process};
+use posix_calls::attributes::{self, NewTime};
+use posix_calls::data::{self, Whence};
+use posix_calls::{DataOperations, Errno, Fields, OnExec, directories};
+
+/// Such a call. Descriptors are few.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum More {
+    /// Sets the mask, and tells that of before.
+    Mask(u32),
+    /// Makes what a descriptor leads to the working directory.
+    EnterDescriptor(u32),
+    /// The owner to be of what a descriptor leads to.
+    ChangeOwnerOf(u32, u32),
+    /// Both times of what a descriptor leads to, a nanosecond apart.
+    SetTimes(u32, i64),
+    /// Tells them, if they were set: what the clock says differs.
+    Times(u32),
+    /// Whether exec closes a descriptor.
+    SetCloses(u32, bool),
+    /// Tells that.
+    Closes(u32),
+    /// Names from the start, to the end: numbers of places in between are each system's own.
+    ListDescriptor(u32),
+    /// Closes the descriptors that exec closes.
+    Exec,
+}
+
+impl More {
+    /// One of them.
+    pub fn any(random: &mut Random) -> More {
+        let fd = random.below(5) as u32;
+        match random.below(18) {
+            0 => More::Mask(random.pick(&[0, 0o22, 0o77, 0o777])),
+            1 | 2 => More::EnterDescriptor(fd),
+            3 | 4 => More::ChangeOwnerOf(fd, random.pick(&[0, 1001, 1002])),
+            5 | 6 => More::SetTimes(fd, random.pick(&[0, -1, 1 << 40])),
+            7 | 8 => More::Times(fd),
+            9 | 10 => More::SetCloses(fd, random.below(3) == 0),
+            11..=13 => More::Closes(fd),
+            17 => More::Exec,
+            _ => More::ListDescriptor(fd),
+        }
+    }
+
+    /// The call on `plain`.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn on_plain(&self, file_system: &Plain, process: &Process) -> Result<Answer, Errno> {
+        let call = file_system.begin(process);
+        let done = |()| Answer::Done;
+        match *self {
+            More::Mask(mask) => Ok(Answer::Number(process.set_umask(mask).into())),
+            More::EnterDescriptor(fd) => directories::change_directory_to(&call, data::node(&call, fd)?).map(done),
+            More::ChangeOwnerOf(fd, user) => {
+                attributes::change_owner_of(&call, data::node(&call, fd)?, (Some(user), None)).map(done)
+            }
+            More::SetTimes(fd, time_ns) => {
+                let times = (NewTime::At(time_ns), NewTime::At(time_ns + 1));
+                attributes::set_times_of(&call, data::node(&call, fd)?, times).map(done)
+            }
+            More::Times(fd) => {
+                let status = data::stat(&call, fd, Fields::ALL)?;
+                Ok(Answer::Text(format!("{} {}", status.accessed_ns, status.modified_ns).into_bytes()))
+            }
+            More::SetCloses(fd, closes) => {
+                let on_exec = if closes { OnExec::Close } else { OnExec::Keep };
+                data::set_on_exec(&call, fd, on_exec).map(done)
+            }
+            More::Closes(fd) => {
+                data::on_exec(&call, fd).map(|on_exec| Answer::Number((on_exec == OnExec::Close).into()))
+            }
+            More::ListDescriptor(fd) => {
+                data::seek(&call, fd, 0, Whence::Start)?;
+                let mut names = Vec::new();
+                data::read_directory(&call, fd, |entry| {
+                    names.push((String::from_utf8(entry.name.to_vec()).unwrap(), entry.kind as u8));
+                    true
+                })?;
+                names.retain(|(name, _): &(String, u8)| name != "." && name != "..");
+                names.sort();
+                Ok(Answer::Names(names))
+            }
+            More::Exec => {
+                for number in process.descriptors() {
+                    if call.on_exec(number)? == OnExec::Close {
+                        data::close(&call, number)?;
+                    }
+                }
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    /// Whether two answers that are not equal are times, of which one was not set: the clock's.
+    pub fn is_of_the_clock(&self, ours: &Answer, theirs: &Answer) -> bool {
+        let is_set = |answer: &Answer| match answer {
+            Answer::Text(text) => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                let times: Vec<i64> = text.split(' ').map(|time| time.parse().unwrap()).collect();
+                times.iter().all(|time| (-1..2).contains(time) || *time == 1 << 40 || *time == (1 << 40) + 1)
+            }
+            _ => true,
+        };
+        matches!(self, More::Times(_)) && (!is_set(ours) || !is_set(theirs))
+    }
+}
