@@ -80,6 +80,7 @@ impl Call<'_> {
             NewObject::File => Body::File(File::default()),
             NewObject::Directory => Body::Directory(Directory { names: BTreeMap::new(), parent, moves: 0 }),
             NewObject::Symlink(target) => Body::Symlink(target.into()),
+            NewObject::Outside(kind, device) => Body::Outside(kind, device),
         }
     }
 
@@ -309,6 +310,13 @@ impl ObjectOperations for Call<'_> {
         }
     }
 
+    fn device(&self, node: Node<'_>) -> Answer<u64, Self> {
+        match self.ask()?.get(node.number).body {
+            Body::Outside(_, device) => Ok(device),
+            ref other => panic!("only names for what lies outside have such a number, and this is {:?}", other.kind()),
+        }
+    }
+
     fn permissions(&self, node: Node<'_>) -> Answer<Permissions, Self> {
         Ok(self.ask()?.get(node.number).permissions)
     }
@@ -347,7 +355,7 @@ impl ObjectOperations for Call<'_> {
             attributes.size_bytes = match &object.body {
                 Body::File(file) => file.size_bytes,
                 Body::Symlink(target) => target.len() as u64,
-                Body::Directory(_) | Body::Pipe(_) | Body::Socket(_) => 0,
+                _ => 0,
             };
         }
         if fields.contains(Fields::TIMES) {

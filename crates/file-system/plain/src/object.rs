@@ -35,6 +35,8 @@ pub(crate) enum Body {
     Symlink(Arc<[u8]>),
     Pipe(Pipe),
     Socket(Socket),
+    /// A name for what lies outside, and the number of its device.
+    Outside(Kind, u64),
 }
 
 impl Body {
@@ -50,6 +52,7 @@ impl Body {
             Body::Symlink(_) => Kind::Symlink,
             Body::Pipe(_) => Kind::Pipe,
             Body::Socket(_) => Kind::Socket,
+            Body::Outside(kind, _) => *kind,
         }
     }
 }

@@ -240,7 +240,7 @@ impl State {
                     self.get_mut(parent).references -= 1;
                     number = parent;
                 }
-                Body::Symlink(_) | Body::Pipe(_) | Body::Socket(_) => {}
+                Body::Symlink(_) | Body::Pipe(_) | Body::Socket(_) | Body::Outside(..) => {}
             }
         }
     }

@@ -6,7 +6,9 @@ use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::directories;
 use posix_calls::memory::{self, Address, Destination, MappedObject};
 use posix_calls::names::{self, RenameMode};
-use posix_calls::{Credentials, Errno, Fields, Follow, NumberChoice, OnExec, OpenFlags, Protection, Sharing, Start};
+use posix_calls::{
+    Credentials, Errno, Fields, Follow, Kind, NumberChoice, OnExec, OpenFlags, Protection, Sharing, Start,
+};
 
 const READ_WRITE: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 const CREATE: OpenFlags = READ_WRITE.union(OpenFlags::CREATE);
@@ -33,6 +35,12 @@ const CALLS: &[NamedCall] = &[
     ("link a directory", |call| names::link(call, (at(), b"d"), (at(), b"l"), Follow::Nothing).map(|()| "".into())),
     ("symlink", |call| names::symlink(call, b"nowhere", at(), b"d/e/s").map(|()| "".into())),
     ("readlink", |call| names::read_link(call, at(), b"d/to-f").map(|target| format!("{target:?}"))),
+    ("mknod", |call| names::make_node(call, at(), b"d/e/fifo", (Kind::NamedPipe, 7), 0o640).map(|()| "".into())),
+    ("mknod of a device", |call| {
+        names::make_node(call, at(), b"d/disk", (Kind::BlockDevice, 7), 0o640)?;
+        let (found, device) = attributes::stat_with_device(call, at(), b"d/disk", Follow::Symlinks, Fields::ALL)?;
+        Ok(format!("{found:?} {device}"))
+    }),
     ("unlink", |call| names::unlink(call, at(), b"d/e/f").map(|()| "".into())),
     ("rename", |call| names::rename(call, (at(), b"d/e/f"), (at(), b"g"), RenameMode::Replace).map(|()| "".into())),
     ("rename a directory", |call| {

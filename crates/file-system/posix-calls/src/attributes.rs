@@ -28,6 +28,23 @@ pub fn stat<'v, V: ObjectOperations>(
     look_at(objects, (start, path, follow), |node| Ok(objects.attributes(node, fields)?))
 }
 
+/// As [`stat`], with the number of the device that it is a name for, or 0.
+///
+/// # Errors
+/// As there.
+pub fn stat_with_device<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+    follow: Follow,
+    fields: Fields,
+) -> Result<(Attributes, u64), Errno> {
+    look_at(objects, (start, path, follow), |node| {
+        let device = if objects.kind(node).is_device() { objects.device(node)? } else { 0 };
+        Ok((objects.attributes(node, fields)?, device))
+    })
+}
+
 /// What is seen of what a path leads to, while its last name does: looks again as often as others change that.
 fn look_at<'v, V: ObjectOperations, T>(
     objects: &'v V,

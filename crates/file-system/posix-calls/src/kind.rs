@@ -18,6 +18,14 @@ pub enum Kind {
     Pipe = 4,
     /// A local datagram socket; no name in a directory leads to one.
     Socket = 8,
+    /// A name for a pipe that lies outside (POSIX FIFO).
+    NamedPipe = 16,
+    /// A name for a socket that lies outside.
+    NamedSocket = 32,
+    /// A name for a character device.
+    CharacterDevice = 48,
+    /// A name for a block device.
+    BlockDevice = 20,
 }
 
 impl Kind {
@@ -29,6 +37,10 @@ impl Kind {
             2 => Kind::Directory,
             4 => Kind::Pipe,
             8 => Kind::Socket,
+            16 => Kind::NamedPipe,
+            32 => Kind::NamedSocket,
+            48 => Kind::CharacterDevice,
+            20 => Kind::BlockDevice,
             _ => Kind::Regular,
         }
     }
@@ -36,7 +48,19 @@ impl Kind {
     /// Whether descriptors of such an object have an offset.
     #[inline]
     pub fn is_seekable(self) -> bool {
-        !matches!(self, Kind::Pipe | Kind::Socket)
+        matches!(self, Kind::Regular | Kind::Symlink | Kind::Directory)
+    }
+
+    /// Whether it is a name for something that lies outside of the file system: whoever opens it there knows what it is.
+    #[inline]
+    pub fn is_outside(self) -> bool {
+        matches!(self, Kind::NamedPipe | Kind::NamedSocket | Kind::CharacterDevice | Kind::BlockDevice)
+    }
+
+    /// Whether it has a number of a device.
+    #[inline]
+    pub fn is_device(self) -> bool {
+        matches!(self, Kind::CharacterDevice | Kind::BlockDevice)
     }
 
     /// The bits of `st_mode` that tell the kind (`S_IFMT` of Linux).
@@ -45,8 +69,10 @@ impl Kind {
             Kind::Regular => 0o100_000,
             Kind::Symlink => 0o120_000,
             Kind::Directory => 0o040_000,
-            Kind::Pipe => 0o010_000,
-            Kind::Socket => 0o140_000,
+            Kind::Pipe | Kind::NamedPipe => 0o010_000,
+            Kind::Socket | Kind::NamedSocket => 0o140_000,
+            Kind::CharacterDevice => 0o020_000,
+            Kind::BlockDevice => 0o060_000,
         }
     }
 }

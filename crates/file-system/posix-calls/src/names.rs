@@ -213,6 +213,13 @@ fn check_sticky_creation<'v, V: ObjectOperations>(
     if is_public && !is_known { Err(Errno::EACCES) } else { Ok(()) }
 }
 
+/// What `open` needs of an object that exists.
+#[inline]
+fn need_of(flags: OpenFlags) -> Need {
+    let needs_read = if flags.contains(OpenFlags::READ) { Need::READ } else { Need(0) };
+    if flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE) { needs_read.with(Need::WRITE) } else { needs_read }
+}
+
 fn open_existing<'v, V: ObjectOperations>(
     objects: &'v V,
     node: V::Node<'v>,
@@ -228,10 +235,14 @@ fn open_existing<'v, V: ObjectOperations>(
         Kind::Directory => {}
         _ if flags.contains(OpenFlags::DIRECTORY) => return Err(Errno::ENOTDIR),
         Kind::Symlink => return Err(Errno::ELOOP),
-        Kind::Regular | Kind::Pipe | Kind::Socket => {}
+        kind if kind.is_outside() => {
+            // Linux: `chrdev_open` and `sock_no_open`, where nobody knows what the name is for.
+            check_permission(objects, node, need_of(flags))?;
+            return Err(Errno::ENXIO);
+        }
+        _ => {}
     }
-    let needs_read = if flags.contains(OpenFlags::READ) { Need::READ } else { Need(0) };
-    let need = if changes { needs_read.with(Need::WRITE) } else { needs_read };
+    let need = need_of(flags);
     let truncates = flags.contains(OpenFlags::TRUNCATE);
     if let Some(handle) = if truncates { None } else { objects.open_node(node, need) } {
         return Ok(Opened { handle: handle?, is_new: false });
@@ -394,12 +405,40 @@ pub(crate) fn create_new<'v, V: ObjectOperations>(
             return Err(Errno::ENOENT);
         }
         check_creation(objects, walk.directory)?;
+        if kind.is_device() && !objects.credentials().is_superuser() {
+            return Err(Errno::EPERM);
+        }
         let permissions = initial_permissions(objects, walk.directory, kind, mode)?;
         match objects.create(walk.directory, &key, object, permissions) {
             Ok(node) => return Ok(node),
             Err(refusal) => start_again(refusal)?,
         }
     }
+}
+
+/// Makes a file, or a name for something outside, without opening it; the number of a device, or 0.
+///
+/// POSIX `mknod`, `mkfifo`; Linux `do_mknodat`, `vfs_mknod`: EPERM for a directory; for a device, of others than the superuser,
+/// after all else.
+///
+/// # Errors
+/// EEXIST, EPERM, EINVAL for what cannot be made so, EACCES, ENOSPC; those of walking a path.
+pub fn make_node<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+    (kind, device): (Kind, u64),
+    mode: u32,
+) -> Result<(), Errno> {
+    let object = match kind {
+        Kind::Regular => NewObject::File,
+        Kind::Directory => return Err(Errno::EPERM),
+        kind if kind.is_device() => NewObject::Outside(kind, device),
+        kind if kind.is_outside() => NewObject::Outside(kind, 0),
+        _ => return Err(Errno::EINVAL),
+    };
+    let mode = mode & 0o7777 & !objects.umask();
+    create_new(objects, (start, path), kind, object, mode).map(drop)
 }
 
 /// Makes a symbolic link to `target`, which need not exist.

@@ -43,6 +43,20 @@ pub enum NewObject<'t> {
     Directory,
     /// A symbolic link to a target of 1 to 4,095 bytes.
     Symlink(&'t [u8]),
+    /// A name for something outside, of this kind ([`Kind::is_outside`]), and the number of its device, or 0.
+    Outside(Kind, u64),
+}
+
+impl NewObject<'_> {
+    /// What it will be.
+    pub fn kind(self) -> Kind {
+        match self {
+            NewObject::File => Kind::Regular,
+            NewObject::Directory => Kind::Directory,
+            NewObject::Symlink(_) => Kind::Symlink,
+            NewObject::Outside(kind, _) => kind,
+        }
+    }
 }
 
 /// A name and what it is expected to lead to.
@@ -342,6 +356,12 @@ pub trait ObjectOperations: Sized {
     /// # Errors
     /// The implementation's fault alone.
     fn link_target<'v>(&'v self, symlink: Self::Node<'v>) -> Answer<Self::LinkTarget<'v>, Self>;
+
+    /// The number of the device that a name is for, which never changes.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn device(&self, node: Self::Node<'_>) -> Answer<u64, Self>;
 
     /// Owner and permission bits.
     ///

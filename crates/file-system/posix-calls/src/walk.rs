@@ -202,7 +202,7 @@ impl<'v, 'p, V: ObjectOperations> Walk<'v, 'p, V> {
                 match self.objects.kind(node) {
                     Kind::Directory => self.directory = node,
                     Kind::Symlink => return Ok(Some(node)),
-                    Kind::Regular | Kind::Pipe | Kind::Socket => return Err(Errno::ENOTDIR),
+                    _ => return Err(Errno::ENOTDIR),
                 }
             }
         }

@@ -65,6 +65,7 @@ typedef struct scalefs_status {
     int64_t accessed_ns; /* Nanoseconds since 1970. */
     int64_t modified_ns; /* Nanoseconds since 1970. */
     int64_t changed_ns; /* Nanoseconds since 1970. */
+    uint64_t device; /* Of a name for a device its number, as st_rdev. Since version 2 of the library. */
 } scalefs_status;
 
 /* Gets one name of a listing (not terminated by NUL), the number of its inode, and the argument given to scalefs_list;
@@ -289,6 +290,11 @@ int scalefs_statvfs(scalefs_thread *thread, scalefs_process *process, scalefs_sp
 
 /* Gives the file that a path leads to this size; scalefs_truncate does that with a descriptor. */
 int scalefs_truncateat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int64_t size_bytes);
+
+/* Makes an empty file, or a name for a pipe, a socket or a device outside (mknodat): mode has one of S_IFREG, S_IFIFO, S_IFSOCK,
+ * S_IFCHR and S_IFBLK, and permission bits; device is its number, or 0. What a name is for is the program's matter: opening one
+ * is -ENXIO. */
+int scalefs_mknodat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, uint32_t mode, uint64_t device);
 
 /* Sets permission bits of what a descriptor leads to. */
 int scalefs_fchmod(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t mode);

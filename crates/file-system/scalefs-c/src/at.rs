@@ -9,7 +9,7 @@ use scalefs::names::{self, RenameMode};
 use scalefs::{DataOperations, Errno, Fields, InProcess, NodeOf, Outside, Start};
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length};
-use crate::calls::{SCALEFS_EXCHANGE, SCALEFS_NO_REPLACE, SCALEFS_REPLACE, follow, scalefs_status, status_of};
+use crate::calls::{SCALEFS_EXCHANGE, SCALEFS_NO_REPLACE, SCALEFS_REPLACE, answer_status, follow, scalefs_status};
 use crate::descriptors::opening;
 use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
@@ -116,8 +116,9 @@ pub unsafe extern "C" fn scalefs_statat(
     let result = unsafe {
         call(thread, process, |verbs| {
             let (fields, from) = (known(Fields::from_bits(fields))?, start(verbs, directory)?);
-            let told = attributes::stat(verbs.objects(), from, bytes(path)?, follow(follow_link), fields)?;
-            answer(status, status_of(told))
+            let (path, follow) = (bytes(path)?, follow(follow_link));
+            let (found, device) = attributes::stat_with_device(verbs.objects(), from, path, follow, fields)?;
+            answer_status(status, found, device)
         })
     };
     result as c_int
@@ -395,7 +396,7 @@ pub unsafe extern "C" fn scalefs_statvfs(
                 inodes: told.inodes,
                 free_inodes: told.free_inodes,
             };
-            answer(space, told)
+            answer(space, told, size_of::<scalefs_space>())
         })
     };
     result as c_int

@@ -143,23 +143,24 @@ pub(crate) fn place<T>(pointer: *mut T) -> Result<*mut T, Errno> {
     if pointer.is_null() { reason::invalid("the place for an answer is NULL") } else { Ok(pointer) }
 }
 
-/// Writes an answer as far as the caller's version of the struct goes, which its first field tells.
+/// Writes an answer as far as the caller's version of the struct goes, which its first field tells: at least so many bytes, of the
+/// first version.
 ///
 /// # Safety
 /// There is room for as many bytes as the first field says, aligned as the struct is, or the pointer is NULL.
-pub(crate) unsafe fn answer<T: Copy>(to: *mut T, answer: T) -> Result<i64, Errno> {
+pub(crate) unsafe fn answer<T: Copy>(to: *mut T, answer: T, first_bytes: usize) -> Result<i64, Errno> {
     const FIRST: usize = size_of::<u32>();
     let to = place(to)?.cast::<u8>();
-    // SAFETY: the caller's promise; each of these structs begins with its size, and none has been smaller than now.
+    // SAFETY: the caller's promise, and the structs begin with their size, of which the caller says how small it was at first.
     unsafe {
         let size = to.cast::<u32>().read() as usize;
-        if size < size_of::<T>() {
+        if size < first_bytes {
             return reason::invalid(
                 "struct_size is smaller than the first version of the struct: set it to its sizeof",
             );
         }
         let from = (&raw const answer).cast::<u8>();
-        core::ptr::copy_nonoverlapping(from.add(FIRST), to.add(FIRST), size_of::<T>() - FIRST);
+        core::ptr::copy_nonoverlapping(from.add(FIRST), to.add(FIRST), size.min(size_of::<T>()) - FIRST);
     }
     Ok(0)
 }

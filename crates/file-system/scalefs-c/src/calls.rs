@@ -76,6 +76,20 @@ pub struct scalefs_status {
     pub modified_ns: i64,
     /// Nanoseconds since 1970.
     pub changed_ns: i64,
+    /// Of a name for a device its number, as st_rdev. Since version 2 of the library.
+    pub device: u64,
+}
+
+/// Bytes of the struct in version 1.
+const FIRST_STATUS_BYTES: usize = 64;
+
+/// Writes a status as far as the caller's version of it goes.
+///
+/// # Safety
+/// As [`answer`].
+pub(crate) unsafe fn answer_status(to: *mut scalefs_status, of: Attributes, device: u64) -> Result<i64, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { answer(to, scalefs_status { device, ..status_of(of) }, FIRST_STATUS_BYTES) }
 }
 
 /// Gets one name of a listing (not terminated by NUL), the number of its inode, and the argument given to scalefs_list;
@@ -336,7 +350,7 @@ pub unsafe extern "C" fn scalefs_truncate(
     unsafe { call(thread, process, |verbs| data::truncate(verbs, descriptor(fd)?, size_bytes).map(|()| 0)) as c_int }
 }
 
-pub(crate) fn status_of(attributes: Attributes) -> scalefs_status {
+fn status_of(attributes: Attributes) -> scalefs_status {
     scalefs_status {
         struct_size: 0,
         number: attributes.number.0,
@@ -348,6 +362,7 @@ pub(crate) fn status_of(attributes: Attributes) -> scalefs_status {
         accessed_ns: attributes.accessed_ns,
         modified_ns: attributes.modified_ns,
         changed_ns: attributes.changed_ns,
+        device: 0,
     }
 }
 
@@ -371,8 +386,9 @@ pub unsafe extern "C" fn scalefs_stat(
     // SAFETY: see `scalefs_open`.
     on_names!(thread, process, |objects| unsafe {
         let fields = known(Fields::from_bits(fields))?;
-        let attributes = attributes::stat(objects, Start::WorkingDirectory, bytes(path)?, follow(follow_link), fields)?;
-        answer(status, status_of(attributes))
+        let (path, follow) = (bytes(path)?, follow(follow_link));
+        let (found, device) = attributes::stat_with_device(objects, Start::WorkingDirectory, path, follow, fields)?;
+        answer_status(status, found, device)
     }) as c_int
 }
 
@@ -392,7 +408,7 @@ pub unsafe extern "C" fn scalefs_fstatx(
     let result = unsafe {
         call(thread, process, |verbs| {
             let fields = known(Fields::from_bits(fields))?;
-            answer(status, status_of(data::stat(verbs, descriptor(fd)?, fields)?))
+            answer_status(status, data::stat(verbs, descriptor(fd)?, fields)?, 0)
         })
     };
     result as c_int

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use scalefs::{DataOperations, attributes, data, directories};
+use scalefs::{DataOperations, Kind, attributes, data, directories, names};
 
 use crate::at::{new_owner, new_times, start};
 use crate::border::{answer_int, buffer, bytes, call, descriptor, length};
@@ -25,6 +25,39 @@ pub unsafe extern "C" fn scalefs_truncateat(
     unsafe {
         answer_int(thread, process, |call| {
             data::truncate_path(call, start(call, directory)?, bytes(path)?, size_bytes).map(|()| 0)
+        })
+    }
+}
+
+/// Makes an empty file, or a name for a pipe, a socket or a device outside (mknodat): mode has one of S_IFREG, S_IFIFO, S_IFSOCK,
+/// S_IFCHR and S_IFBLK, and permission bits; device is its number, or 0. What a name is for is the program's matter: opening one
+/// is -ENXIO.
+///
+/// # Safety
+/// See scalefs_truncateat.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn scalefs_mknodat(
+    thread: *mut scalefs_thread,
+    process: *mut scalefs_process,
+    directory: c_int,
+    path: *const c_char,
+    mode: u32,
+    device: u64,
+) -> c_int {
+    // SAFETY: see `scalefs_truncateat`.
+    unsafe {
+        answer_int(thread, process, |call| {
+            let kind = match mode >> 12 {
+                0o01 => Kind::NamedPipe,
+                0o02 => Kind::CharacterDevice,
+                0o04 => Kind::Directory,
+                0o06 => Kind::BlockDevice,
+                0o00 | 0o10 => Kind::Regular,
+                0o14 => Kind::NamedSocket,
+                _ => return reason::invalid("a kind of file that cannot be made so"),
+            };
+            let from = start(call, directory)?;
+            names::make_node(call.objects(), from, bytes(path)?, (kind, device), mode & 0o7777).map(|()| 0)
         })
     }
 }

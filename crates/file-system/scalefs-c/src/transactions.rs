@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use scalefs::{Direct, Errno, OpenFlags, OpenNode, Outside, Start, names};
+use scalefs::{Direct, Errno, Kind, OpenNode, Outside, Start, names};
 use transact::{Fault, Transaction};
 
 use crate::border::{bytes, on_names};
@@ -107,11 +107,8 @@ pub unsafe extern "C" fn scalefs_mknod(
     path: *const c_char,
     mode: u32,
 ) -> c_int {
-    let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
     // SAFETY: see `scalefs_open`.
     on_names!(thread, process, |objects| unsafe {
-        let opened = names::open(objects, Start::WorkingDirectory, bytes(path)?, flags, mode)?;
-        names::close(objects, opened.handle);
-        Ok(0)
+        names::make_node(objects, Start::WorkingDirectory, bytes(path)?, (Kind::Regular, 0), mode).map(|()| 0)
     }) as c_int
 }

@@ -141,9 +141,20 @@ impl<'c, H: Host> Direct<'c, H> {
 
     pub(crate) fn target_of(&self, symlink: InodeRef) -> &[u8] {
         assert_eq!(symlink.kind(), Kind::Symlink, "only symbolic links have targets");
-        let place = symlink.address().cast::<Symlink>();
-        // SAFETY: an inode of that kind is the first field of a `Symlink`, whose target's bytes follow it, immutable; it
-        // lives during the call.
+        self.bytes_behind(symlink)
+    }
+
+    /// The number of the device that a name is for.
+    pub(crate) fn device_of(&self, node: InodeRef) -> u64 {
+        assert!(node.kind().is_outside(), "only names for what lies outside have such a number");
+        u64::from_ne_bytes(self.bytes_behind(node).try_into().expect("made with as many bytes"))
+    }
+
+    /// The bytes behind an inode that was made with some.
+    fn bytes_behind(&self, node: InodeRef) -> &[u8] {
+        let place = node.address().cast::<Symlink>();
+        // SAFETY: the callers have seen that an inode of that kind is the first field of a `Symlink`, whose bytes follow it,
+        // immutable; it lives during the call.
         unsafe { core::slice::from_raw_parts(place.add(1).cast().as_ptr(), usize::from(place.as_ref().target_bytes)) }
     }
 
@@ -204,7 +215,7 @@ impl<'c, H: Host> Direct<'c, H> {
             attributes.size_bytes = match node.kind() {
                 Kind::Symlink => self.target_of(node).len() as u64,
                 Kind::Regular => node.file().size_after_fence(self.access()),
-                Kind::Directory | Kind::Pipe | Kind::Socket => 0,
+                _ => 0,
             };
         }
         if fields.contains(Fields::TIMES) {

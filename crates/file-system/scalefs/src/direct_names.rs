@@ -507,6 +507,10 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
         Ok(self.target_of(symlink.at))
     }
 
+    fn device(&self, node: Node<'_>) -> Answer<u64, Self> {
+        Ok(self.device_of(node.at))
+    }
+
     #[inline]
     fn permissions(&self, node: Node<'_>) -> Answer<Permissions, Self> {
         Ok(self.read_header(node.at).0)

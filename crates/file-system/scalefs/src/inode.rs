@@ -368,7 +368,8 @@ impl Inode {
     }
 }
 
-/// A symbolic link: an inode with a target, whose bytes follow.
+/// A symbolic link: an inode with a target, whose bytes follow. Or a name for something outside: the bytes are the number of the
+/// device.
 #[repr(C)]
 pub(crate) struct Symlink {
     pub(crate) inode: Inode,

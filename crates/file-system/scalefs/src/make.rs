@@ -54,11 +54,7 @@ impl ScaleFs {
         now_ns: u64,
         named: Named,
     ) -> Result<InodeRef, OutOfMemory> {
-        let kind = match object {
-            NewObject::File => Kind::Regular,
-            NewObject::Directory => Kind::Directory,
-            NewObject::Symlink(_) => Kind::Symlink,
-        };
+        let kind = object.kind();
         let inode = Inode::new(self.next_number(core), kind, permissions, now_ns, named);
         let address = match object {
             NewObject::File => core.allocate_object(File::new(inode))?.cast(),
@@ -78,15 +74,8 @@ impl ScaleFs {
                 }
                 address.cast()
             }
-            NewObject::Symlink(target) => {
-                let place = core.allocate(symlink_class(target.len()))?.cast::<Symlink>();
-                // SAFETY: fresh memory for the inode and the bytes behind it.
-                unsafe {
-                    place.write(Symlink { inode, target_bytes: target.len() as u16 });
-                    place.add(1).cast::<u8>().copy_from_nonoverlapping(NonNull::from(target).cast(), target.len());
-                }
-                place.cast()
-            }
+            NewObject::Symlink(target) => make_with_bytes(core, inode, target)?,
+            NewObject::Outside(_, device) => make_with_bytes(core, inode, &device.to_ne_bytes())?,
         };
         Ok(InodeRef::new(address, kind))
     }
@@ -98,7 +87,7 @@ impl ScaleFs {
     pub(crate) unsafe fn unmake(&self, core: &Core<'_>, node: InodeRef) {
         let address = node.address();
         // What has no names in directories is not limited, as on Linux.
-        if node.kind().is_seekable() {
+        if !matches!(node.kind(), Kind::Pipe | Kind::Socket) {
             self.inodes.give(core);
         }
         // SAFETY: nobody reaches the object, by the caller's promise. Types and classes are those with which each kind
@@ -114,7 +103,7 @@ impl ScaleFs {
                     core.free_object::<Pipe>(address.cast());
                 }
                 Kind::Socket => core.free_object::<SocketInode>(address.cast()),
-                Kind::Symlink => {
+                Kind::Symlink | Kind::NamedPipe | Kind::NamedSocket | Kind::CharacterDevice | Kind::BlockDevice => {
                     let target_bytes = address.cast::<Symlink>().as_ref().target_bytes;
                     core.free(address.cast(), symlink_class(target_bytes.into()));
                 }
@@ -134,6 +123,17 @@ impl ScaleFs {
         made.set(made.get() + 1);
         InodeNumber(made.get() << CORE_BITS | core.index().get() as u64)
     }
+}
+
+/// An inode with bytes behind it, at most 4,095.
+fn make_with_bytes(core: &Core<'_>, inode: Inode, bytes: &[u8]) -> Result<NonNull<Inode>, OutOfMemory> {
+    let place = core.allocate(symlink_class(bytes.len()))?.cast::<Symlink>();
+    // SAFETY: fresh memory for the inode and the bytes behind it.
+    unsafe {
+        place.write(Symlink { inode, target_bytes: bytes.len() as u16 });
+        place.add(1).cast::<u8>().copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
+    }
+    Ok(place.cast())
 }
 
 /// The size class of a symbolic link with a target of so many bytes, at most 4,095.

@@ -68,7 +68,12 @@ impl ScaleFs {
                 node.inode().header.repair_taken_over(heir, happened);
                 match node.kind() {
                     Kind::Directory => {}
-                    Kind::Symlink | Kind::Socket => continue,
+                    Kind::Symlink
+                    | Kind::Socket
+                    | Kind::NamedPipe
+                    | Kind::NamedSocket
+                    | Kind::CharacterDevice
+                    | Kind::BlockDevice => continue,
                     Kind::Regular => {
                         node.file().repair_taken_over(Access { fs: self, guard: &guard, wait }, happened);
                         continue;

@@ -397,11 +397,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
     ) -> Changed<Node<'v>, P::Objects> {
         let name = &key.kept();
         self.check_free(directory, name)?;
-        let kind = match object {
-            NewObject::File => Kind::Regular,
-            NewObject::Directory => Kind::Directory,
-            NewObject::Symlink(_) => Kind::Symlink,
-        };
+        let kind = object.kind();
         let mut state = self.state()?;
         let base_directory = self.objects_of_base().held(&state.objects[&directory.number].handle);
         let handle =
@@ -538,6 +534,11 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
         let target =
             self.objects_of_base().link_target(self.objects_of_base().held(&state.objects[&symlink.number].handle));
         Ok(target.map_err(from_base)?.as_ref().into())
+    }
+
+    fn device(&self, node: Node<'_>) -> Within<u64, P::Objects> {
+        let (state, base) = (self.state()?, self.objects_of_base());
+        base.device(base.held(&state.objects[&node.number].handle)).map_err(from_base)
     }
 
     fn permissions(&self, node: Node<'_>) -> Within<Permissions, P::Objects> {

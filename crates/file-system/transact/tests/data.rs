@@ -6,8 +6,11 @@ mod data_calls;
 
 use plain::{Limits, Plain, Process};
 use posix_calls::data::{self, DescriptorOptions, Whence};
-use posix_calls::sockets;
-use posix_calls::{Credentials, DataOperations as _, Errno, ObjectOperations as _, OnExec, SocketOrder, StatusFlags};
+use posix_calls::{
+    Credentials, DataOperations as _, Errno, Fields, Follow, Kind, ObjectOperations as _, OnExec, SocketOrder, Start,
+    StatusFlags,
+};
+use posix_calls::{attributes, names, sockets};
 use proptest::prelude::*;
 use transact::{Sharing, Transactional, WithData};
 
@@ -172,4 +175,30 @@ fn what_cannot_be_is_refused_in_the_call() {
     });
     assert_eq!(outcome, Err::<(), _>(Errno::ENOSPC));
     assert_eq!(seen(&file_system, &process), before);
+}
+
+#[test]
+fn names_for_what_lies_outside_are_made_in_transactions() {
+    let (file_system, process) = world();
+    let device = |told: Result<(posix_calls::Attributes, u64), Errno>| told.map(|(found, device)| (found.kind, device));
+    let fs = Transactional::new(Sharing::Alone, || WithData(file_system.begin(&process)));
+    let outcome = fs.transaction(|t| {
+        names::make_node(&t.begin(), Start::WorkingDirectory, b"disk", (Kind::BlockDevice, 7), 0o600)?;
+        names::make_node(&t.begin(), Start::WorkingDirectory, b"fifo", (Kind::NamedPipe, 7), 0o600)?;
+        let told = attributes::stat_with_device(
+            &t.begin(),
+            Start::WorkingDirectory,
+            b"disk",
+            Follow::Nothing,
+            Fields::IDENTITY,
+        );
+        assert_eq!(device(told), Ok((Kind::BlockDevice, 7)));
+        Ok(())
+    });
+    outcome.unwrap();
+    let call = file_system.begin(&process);
+    let told =
+        |path| attributes::stat_with_device(&call, Start::WorkingDirectory, path, Follow::Nothing, Fields::IDENTITY);
+    assert_eq!(device(told(b"disk")), Ok((Kind::BlockDevice, 7)));
+    assert_eq!(device(told(b"fifo")), Ok((Kind::NamedPipe, 0)));
 }

@@ -37,14 +37,16 @@ fn status() -> scalefs_status {
     scalefs_status { struct_size: size_of::<scalefs_status>() as u32, ..Default::default() }
 }
 
-/// A kind as `posix_calls::Kind` numbers them.
+/// A kind that has a name, as `posix_calls::Kind` numbers them.
 fn kind(mode: u32) -> u8 {
     match mode & 0o170_000 {
         0o100_000 => 0,
         0o120_000 => 1,
         0o040_000 => 2,
-        0o010_000 => 4,
-        0o140_000 => 8,
+        0o010_000 => 16,
+        0o140_000 => 32,
+        0o020_000 => 48,
+        0o060_000 => 20,
         other => panic!("a kind of mode {other:o}"),
     }
 }
@@ -201,6 +203,14 @@ impl Caller {
                     outcome(scalefs_seek(thread, process, fd as c_int, 0, 0))?;
                     self.list(fd as c_int).map(without_dots)
                 }
+                More::MakeNode(ref path, mode, device) => {
+                    done(scalefs_mknodat(thread, process, CWD, text(path).as_ptr(), mode, device))
+                }
+                More::Device(ref path) => {
+                    let mut status = status();
+                    done(scalefs_stat(thread, process, text(path).as_ptr(), 1, 0, &mut status))?;
+                    Ok(Answer::Number(status.device as i64))
+                }
                 More::Exec => done(scalefs_exec(thread, process)),
             }
         }
@@ -335,7 +345,14 @@ impl Caller {
                 DataOperation::Stat(fd) => {
                     let mut status = status();
                     done(scalefs_fstatx(thread, process, *fd as c_int, SCALEFS_ALL, &mut status))?;
-                    Ok(told(&status))
+                    let told = told(&status);
+                    Ok(match told {
+                        // Of what has no name, only pipes have descriptors here.
+                        Answer::Status { file, kind: 16, mode, user, group, links, size } => {
+                            Answer::Status { file, kind: 4, mode, user, group, links, size }
+                        }
+                        told => told,
+                    })
                 }
                 DataOperation::ChangeMode(fd, mode) => done(scalefs_fchmod(thread, process, *fd as c_int, *mode)),
                 DataOperation::Contents(path, offset) => {

@@ -26,6 +26,8 @@ const THREADS: usize = 3;
 /// More than threads: some cores are nobody's.
 const CORES: u32 = 5;
 const PAGES: u32 = 8192;
+/// Maintenances after which all that was removed is free.
+const ROUNDS: usize = 200;
 
 /// One step of a sequence.
 #[derive(Clone, Debug)]
@@ -131,14 +133,12 @@ impl Library {
         library
     }
 
+    /// What is free. What one core gives up waits for all others, and a directory for those that were in it.
     fn space(&self) -> (u64, u64) {
-        // What one core gives up waits for all others.
-        for _ in 0..20 {
-            for thread in &self.threads {
-                let _ = thread.ask(Job::Maintain);
-            }
+        for thread in &self.threads {
+            let _ = thread.ask(Job::Maintain);
         }
-        // SAFETY: the last core is nobody's; the threads wait for jobs.
+        // SAFETY: one core is nobody's; the threads wait for jobs.
         unsafe {
             let free = (0..CORES).find(|core| !self.cores.contains(core)).unwrap();
             let thread = scalefs_attach(self.shared.instance, free);
@@ -179,7 +179,8 @@ impl Library {
             }
             scalefs_detach(thread);
         }
-        let (left, before) = (self.space(), (self.free_blocks, self.free_inodes));
+        let before = (self.free_blocks, self.free_inodes);
+        let left = (0..ROUNDS).map(|_| self.space()).find(|left| *left == before).unwrap_or_else(|| self.space());
         let Library { shared, threads, .. } = self;
         drop(threads);
         // SAFETY: all threads have detached.

@@ -1,10 +1,10 @@
 //! Calls that the language of calls does not have: by descriptor, and on what a process is. On `plain` by the call layer.
 
-use call_language::{Answer, Random};
+use call_language::{Answer, MODES, Random};
 use plain::{Plain, Process};
 use posix_calls::attributes::{self, NewTime};
 use posix_calls::data::{self, Whence};
-use posix_calls::{DataOperations, Errno, Fields, OnExec, directories};
+use posix_calls::{DataOperations, Errno, Fields, Follow, Kind, OnExec, Start, directories, names};
 
 /// Such a call. Descriptors are few.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,10 @@ pub enum More {
     Closes(u32),
     /// Names from the start, to the end: numbers of places in between are each system's own.
     ListDescriptor(u32),
+    /// Makes what a mode says: a file, or a name for something outside.
+    MakeNode(String, u32, u64),
+    /// The number of a device that a path leads to.
+    Device(String),
     /// Closes the descriptors that exec closes.
     Exec,
 }
@@ -33,13 +37,19 @@ impl More {
     /// One of them.
     pub fn any(random: &mut Random) -> More {
         let fd = random.below(5) as u32;
-        match random.below(18) {
+        match random.below(24) {
+            18..=20 => {
+                let kind = random.pick(&[0, 0o100_000, 0o010_000, 0o140_000, 0o020_000, 0o060_000]);
+                let path = random.path_to_make(true);
+                More::MakeNode(path, kind | random.pick(&MODES), random.below(3) as u64)
+            }
+            21..=23 => More::Device(random.path(true)),
             0 => More::Mask(random.pick(&[0, 0o22, 0o77, 0o777])),
             1 | 2 => More::EnterDescriptor(fd),
             3 | 4 => More::ChangeOwnerOf(fd, random.pick(&[0, 1001, 1002])),
             5 | 6 => More::SetTimes(fd, random.pick(&[0, -1, 1 << 40])),
             7 | 8 => More::Times(fd),
-            9 | 10 => More::SetCloses(fd, random.below(3) == 0),
+            9 | 10 => More::SetCloses(fd, random.below(4) > 0),
             11..=13 => More::Closes(fd),
             17 => More::Exec,
             _ => More::ListDescriptor(fd),
@@ -84,6 +94,22 @@ impl More {
                 names.retain(|(name, _): &(String, u8)| name != "." && name != "..");
                 names.sort();
                 Ok(Answer::Names(names))
+            }
+            More::MakeNode(ref path, mode, device) => {
+                let kind = match mode & 0o170_000 {
+                    0o010_000 => Kind::NamedPipe,
+                    0o140_000 => Kind::NamedSocket,
+                    0o020_000 => Kind::CharacterDevice,
+                    0o060_000 => Kind::BlockDevice,
+                    _ => Kind::Regular,
+                };
+                let start = Start::WorkingDirectory;
+                names::make_node(&call, start, path.as_bytes(), (kind, device), mode & 0o7777).map(done)
+            }
+            More::Device(ref path) => {
+                let (start, follow) = (Start::WorkingDirectory, Follow::Symlinks);
+                let found = attributes::stat_with_device(&call, start, path.as_bytes(), follow, Fields::IDENTITY)?;
+                Ok(Answer::Number(found.1 as i64))
             }
             More::Exec => {
                 for number in process.descriptors() {

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +78,9 @@ static long d_seek(int fd, long offset, int whence) { return told(lseek(fd, offs
 static long d_ftruncate(int fd, long size) { return told(ftruncate(fd, size)); }
 static long d_truncate(int at, const char *path, long size) { (void)at; return told(truncate(path, size)); }
 static long d_mkdir(const char *path, uint32_t mode) { return told(mkdir(path, mode)); }
+static long d_mknod(const char *path, uint32_t mode, uint64_t device) { return told(mknodat(AT_FDCWD, path, mode, device)); }
+static long d_link(const char *old, const char *path) { return told(link(old, path)); }
+static long d_rename(const char *old, const char *path) { return told(rename(old, path)); }
 static long d_rmdir(const char *path) { return told(rmdir(path)); }
 static long d_unlink(const char *path) { return told(unlink(path)); }
 static long d_symlink(const char *target, const char *path) { return told(symlink(target, path)); }
@@ -106,13 +110,13 @@ static long d_getcwd(size_t size) {
     strcpy(text, below);
     return strlen(below) + 1;
 }
-struct found { long answer; unsigned mode, user, group, links; long size, accessed, modified; };
+struct found { long answer; unsigned mode, user, group, links; long size, accessed, modified; unsigned long device; };
 static struct found of_stat(long answer, struct stat *status) {
     struct found found = {.answer = told(answer)};
     if (answer != 0) return found;
     found = (struct found){0, status->st_mode, status->st_uid, status->st_gid, status->st_nlink, status->st_size,
                            status->st_atim.tv_sec * 1000000000 + status->st_atim.tv_nsec,
-                           status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec};
+                           status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec, status->st_rdev};
     return found;
 }
 static struct found d_stat(const char *path, int follow) {
@@ -260,6 +264,9 @@ static long d_seek(int fd, long offset, int whence) { return scalefs_seek(me, us
 static long d_ftruncate(int fd, long size) { return scalefs_truncate(me, us, fd, size); }
 static long d_truncate(int at, const char *path, long size) { return scalefs_truncateat(me, us, at, path, size); }
 static long d_mkdir(const char *path, uint32_t mode) { return scalefs_mkdir(me, us, path, mode); }
+static long d_mknod(const char *path, uint32_t mode, uint64_t device) { return scalefs_mknodat(me, us, CWD, path, mode, device); }
+static long d_link(const char *old, const char *path) { return scalefs_link(me, us, old, path); }
+static long d_rename(const char *old, const char *path) { return scalefs_rename(me, us, old, path, SCALEFS_REPLACE); }
 static long d_rmdir(const char *path) { return scalefs_rmdir(me, us, path); }
 static long d_unlink(const char *path) { return scalefs_unlink(me, us, path); }
 static long d_symlink(const char *target, const char *path) { return scalefs_symlink(me, us, target, path); }
@@ -277,12 +284,12 @@ static long d_futimens(int fd, int64_t accessed, int64_t modified, uint32_t whic
     return scalefs_futimens(me, us, fd, accessed, modified, which);
 }
 static long d_getcwd(size_t size) { return scalefs_getcwd(me, us, text, size); }
-struct found { long answer; unsigned mode, user, group, links; long size, accessed, modified; };
+struct found { long answer; unsigned mode, user, group, links; long size, accessed, modified; unsigned long device; };
 static struct found of_status(long answer, scalefs_status *status) {
     struct found found = {.answer = answer};
     if (answer != 0) return found;
     found = (struct found){0, status->mode, status->user, status->group, status->link_count, (long)status->size_bytes,
-                           status->accessed_ns, status->modified_ns};
+                           status->accessed_ns, status->modified_ns, status->device};
     return found;
 }
 static struct found d_stat(const char *path, int follow) {

@@ -1,5 +1,5 @@
 /* One sequence of calls, made by ScaleFS and by the host on tmpfs: every answer that is printed must be the same.
- * Arguments: a folder of the host, and 1 if the caller may become other users. */
+ * Arguments: a folder of the host, 1 if the caller may become other users, 1 if it may make devices. */
 #include "door.h"
 
 #define SHOW(found) show(__LINE__, #found, found)
@@ -7,7 +7,7 @@
 /* Sizes, times and names of directories differ by design. */
 static void show(int line, const char *what, struct found found) {
     printf("%d %s: %ld mode %o user %u group %u", line, what, found.answer, found.mode, found.user, found.group);
-    if ((found.mode & 0170000) != 0040000) printf(" links %u size %ld", found.links, found.size);
+    if ((found.mode & 0170000) != 0040000) printf(" links %u size %ld device %lu", found.links, found.size, found.device);
     printf("\n");
 }
 
@@ -168,6 +168,81 @@ static void folders(void) {
     SAY(d_seek(3, -1, 0));
     SAY(d_seek(3, 0, 2) >= -EINVAL);
     for (int fd = 3; fd < 6; fd++) d_close(fd);
+}
+
+/* Names for pipes, sockets and, if the caller may make them, devices. None is opened by the library: the host's pipe has no
+ * reader, and its other names lead to nothing. */
+static void nodes(int makes_devices) {
+    SAY(d_mkdir("nodes", 0755));
+    SAY(d_chdir("nodes"));
+    SAY(d_umask(027));
+    SAY(d_mknod("fifo", S_IFIFO | 0666, 0));
+    SAY(d_mknod("socket", S_IFSOCK | 0777, 0));
+    SAY(d_mknod("file", S_IFREG | 0666, 0));
+    SAY(d_mknod("plain", 0606, 0));
+    SAY(d_mknod("folder", S_IFDIR | 0777, 0));
+    SAY(d_mknod("link", S_IFLNK | 0777, 0));
+    SAY(d_mknod("odd", 0150000 | 0777, 0));
+    SAY(d_mknod("fifo", S_IFIFO | 0666, 0));
+    SAY(d_mknod("fifo/", S_IFIFO | 0666, 0));
+    SAY(d_mknod("absent/", S_IFREG | 0666, 0));
+    SAY(d_mknod("absent/x", S_IFIFO | 0666, 0));
+    SAY(d_mknod("fifo/x", S_IFIFO | 0666, 0));
+    SAY(d_mknod("", S_IFIFO | 0666, 0));
+    SAY(d_umask(022));
+    SHOW(d_stat("fifo", 0));
+    SHOW(d_stat("socket", 0));
+    SHOW(d_stat("file", 0));
+    SHOW(d_stat("plain", 0));
+    SAY(d_open(CWD, "fifo", WRITE | NONBLOCK, 0));
+    SAY(d_open(CWD, "fifo", WRITE | NONBLOCK | CREATE | EXCLUSIVE, 0600));
+    SAY(d_open(CWD, "fifo", READ | DIRECTORY, 0));
+    SAY(d_open(CWD, "socket", READ, 0));
+    SAY(d_open(CWD, "socket", READ | WRITE | TRUNCATE, 0));
+    SAY(d_open(CWD, "socket", READ | CREATE, 0600));
+    SAY(d_truncate(CWD, "fifo", 0));
+    SAY(d_truncate(CWD, "socket", 0));
+    SAY(d_chmod("fifo", 04711));
+    SAY(d_link("fifo", "second"));
+    SAY(d_symlink("fifo", "to-fifo"));
+    SHOW(d_stat("to-fifo", 1));
+    SAY(d_rename("second", "socket"));
+    SHOW(d_stat("socket", 0));
+    SAY(d_access("fifo", 7));
+    SAY(d_chdir("fifo"));
+    SAY(d_rmdir("fifo"));
+    SAY(d_mkdir("fifo", 0777));
+    SAY(d_rename("fifo", "third"));
+    SAY(d_open(CWD, ".", READ | DIRECTORY, 0));
+    LIST(3, 100);
+    SAY(d_close(3));
+    if (makes_devices) {
+        SAY(d_mknod("terminal", S_IFCHR | 0620, makedev(510, 7)));
+        SAY(d_mknod("disk", S_IFBLK | 0660, makedev(511, 70000)));
+        SHOW(d_stat("terminal", 0));
+        SHOW(d_stat("disk", 0));
+        SAY(d_truncate(CWD, "disk", 0));
+        SAY(d_open(CWD, ".", READ | DIRECTORY, 0));
+        LIST(3, 100);
+        SAY(d_close(3));
+        SAY(d_chmod(".", 0777));
+        CHILD_AS(200, 200, 0, NULL)
+            SAY(d_mknod("terminal", S_IFCHR | 0620, makedev(510, 7)));
+            SAY(d_mknod("other", S_IFCHR | 0620, makedev(510, 7)));
+            SAY(d_mknod("other/", S_IFCHR | 0620, makedev(510, 7)));
+            SAY(d_mknod("other", S_IFIFO | 0620, 0));
+            SAY(d_open(CWD, "terminal", READ, 0));
+            SAY(d_open(CWD, "disk", READ, 0));
+            SHOW(d_stat("other", 0));
+        END_CHILD(0)
+        SAY(d_chmod(".", 0755));
+        CHILD_AS(200, 200, 0, NULL)
+            SAY(d_mknod("another", S_IFCHR | 0620, makedev(510, 7)));
+        END_CHILD(0)
+    }
+    SAY(d_unlink("third"));
+    SAY(d_unlink("socket"));
+    SAY(d_chdir(".."));
 }
 
 static void polls(void) {
@@ -392,10 +467,11 @@ static void users(void) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 3 || !begin(arguments[1])) return 1;
+    if (count != 4 || !begin(arguments[1])) return 1;
     descriptors();
     attributes();
     folders();
+    nodes(strcmp(arguments[3], "1") == 0);
     polls();
     sockets();
     memory();
