@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use posix_calls::{
-    AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, Kind, NumberChoice, Offset, OnExec, Outcome,
+    AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, Extent, Kind, NumberChoice, Offset, OnExec, Outcome,
     Permissions, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState, StatusFlags, Use, WriteAt,
     Written,
 };
@@ -351,6 +351,10 @@ impl DataOperations for Call<'_> {
 
     fn size(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
         Ok(self.change()?.file_mut(file.number).0.size_bytes)
+    }
+
+    fn extent(&self, file: Node<'_>, offset: u64) -> AnswerOf<Extent, Self> {
+        Ok(self.change()?.file_mut(file.number).0.extent(offset))
     }
 
     fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use posix_calls::{Kind, Permissions, Received, SocketName, SocketOrder};
+use posix_calls::{Extent, Kind, Permissions, Received, SocketName, SocketOrder, Sought};
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -99,6 +99,18 @@ impl File {
             self.size_bytes = self.size_bytes.max(at + count as u64);
         }
         done
+    }
+
+    /// What lies at an offset, and how far.
+    pub(crate) fn extent(&self, offset: u64) -> Extent {
+        let page_bytes = PAGE_BYTES as u64;
+        let first = offset / page_bytes;
+        if !self.pages.contains_key(&first) {
+            let next = self.pages.range(first..).next();
+            return Extent { kind: Sought::Hole, end: next.map_or(u64::MAX, |(page, _)| page * page_bytes) };
+        }
+        let alike = (first..).zip(self.pages.range(first..)).take_while(|(place, (page, _))| place == *page);
+        Extent { kind: Sought::Data, end: (first + alike.count() as u64) * page_bytes }
     }
 
     /// Makes the file this long; returns how many pages it gave up.

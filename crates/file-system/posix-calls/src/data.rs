@@ -13,7 +13,7 @@ use sync::mutant::planted;
 use crate::attributes::drop_set_ids;
 use crate::data_operations::{Calls, DataOperations, HandleOf, NodeOf, PipeState, WriteAt, Written};
 pub use crate::descriptors::Whence;
-use crate::descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, OnExec, StatusFlags, Use};
+use crate::descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, OnExec, Sought, StatusFlags, Use};
 use crate::directories::{self, DirectoryEntry};
 use crate::errno::Errno;
 use crate::fault::{OperationError, start_again};
@@ -450,6 +450,46 @@ pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence
     let target = target(process.locked_offset(&lock))?;
     process.unlock_offset(lock, target)?;
     Ok(target)
+}
+
+/// Moves the descriptor's offset to the next data, or the next hole, from an offset on. What others write or cut meanwhile is
+/// found or not.
+///
+/// POSIX.1-2024 `lseek` with SEEK_DATA, SEEK_HOLE; Linux `shmem_file_llseek`.
+///
+/// # Errors
+/// EBADF if the descriptor is not open, ESPIPE for a pipe or socket, EINVAL for what else is no file, ENXIO for an offset that is
+/// negative or not below the end, and without data from there on.
+pub fn seek_for<D: DataOperations>(process: &D, fd: u32, offset: i64, sought: Sought) -> Result<u64, Errno> {
+    let description = description(process, fd)?;
+    let node = process.node(description);
+    match process.objects().kind(node) {
+        Kind::Regular => {}
+        kind if kind.is_seekable() => return Err(Errno::EINVAL),
+        _ => return Err(Errno::ESPIPE),
+    }
+    let mut at = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+    let size = process.size(node)?;
+    if at >= size {
+        return Err(Errno::ENXIO);
+    }
+    while at < size {
+        let extent = process.extent(node, at)?;
+        if extent.kind == sought {
+            break;
+        }
+        at = extent.end;
+    }
+    if at >= size {
+        if sought == Sought::Data {
+            return Err(Errno::ENXIO);
+        }
+        at = size;
+    }
+    let lock = process.lock_offset(description)?;
+    process.will_reach(&lock, at)?;
+    process.unlock_offset(lock, at)?;
+    Ok(at)
 }
 
 fn truncate_node<'v, D: DataOperations>(process: &'v D, node: NodeOf<'v, D>, size_bytes: u64) -> Result<(), Errno> {

@@ -3,7 +3,7 @@
 //! As in [`crate::object_operations`], each is on one object, every one may fail, and the compound ones stand with their
 //! steps.
 
-use crate::descriptors::{AccessMode, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
+use crate::descriptors::{AccessMode, Extent, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
 use crate::errno::Errno;
 use crate::object_operations::{Answer, ObjectOperations, Outcome};
 use crate::socket::{Received, SocketName, SocketOrder, SocketState};
@@ -256,6 +256,12 @@ pub trait DataOperations: Sized {
     /// # Errors
     /// The implementation's fault alone.
     fn size(&self, file: NodeOf<'_, Self>) -> AnswerOf<u64, Self>;
+
+    /// What lies at an offset of a file, and how far at least: by pages, of which zeros need not be written.
+    ///
+    /// # Errors
+    /// The implementation's fault alone.
+    fn extent(&self, file: NodeOf<'_, Self>, offset: u64) -> AnswerOf<Extent, Self>;
 
     /// Takes bytes out of a pipe; none if all writers have gone, EAGAIN if there may be some later.
     ///

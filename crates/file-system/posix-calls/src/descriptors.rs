@@ -79,6 +79,24 @@ pub enum Whence {
     End,
 }
 
+/// What `lseek` looks for in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// The next bytes that were written (`SEEK_DATA`).
+    Data,
+    /// The next hole; there is one at the end (`SEEK_HOLE`).
+    Hole,
+}
+
+/// Bytes of a file that are alike: all written, or all a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// What they are.
+    pub kind: Sought,
+    /// The first offset behind them; what lies behind the file's end is a hole.
+    pub end: u64,
+}
+
 /// One of the two ends of a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PipeEnd {

@@ -62,7 +62,9 @@ mod walk;
 pub use credentials::{Credentials, MAX_GROUPS};
 pub use data_changes::{DataChanges, FileChanges, PAGE_BYTES, PreparedOf, ReservedPages, WriteChange};
 pub use data_operations::{AnswerOf, Calls, DataOperations, FaultOf, HandleOf, NodeOf, PipeState, WriteAt, Written};
-pub use descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, Offset, OnExec, PipeEnd, StatusFlags, Use, Whence};
+pub use descriptors::{
+    AccessMode, DESCRIPTOR_LIMIT, Extent, NumberChoice, Offset, OnExec, PipeEnd, Sought, StatusFlags, Use, Whence,
+};
 pub use errno::Errno;
 pub use fault::{Failed, OperationError};
 pub use fields::{Attributes, Fields};

@@ -123,7 +123,8 @@ int64_t scalefs_pread(scalefs_thread *thread, scalefs_process *process, int fd, 
 /* Writes size bytes at an offset. */
 int64_t scalefs_pwrite(scalefs_thread *thread, scalefs_process *process, int fd, const void *from, size_t size, int64_t offset);
 
-/* Sets the descriptor's offset: whence is 0 from the start, 1 from the offset, 2 from the end. Returns the new offset. */
+/* Sets the descriptor's offset: whence is 0 from the start, 1 from the offset, 2 from the end, 3 to the next data and 4 to the
+ * next hole from there on (SEEK_DATA, SEEK_HOLE: by pages, and zeros in a hole are one). Returns the new offset. */
 int64_t scalefs_seek(scalefs_thread *thread, scalefs_process *process, int fd, int64_t offset, int whence);
 
 /* Gives a file this size. */

@@ -8,7 +8,7 @@ use scalefs::directories;
 use scalefs::names::{self, RenameMode};
 use scalefs::{
     Attributes, Credentials, DataOperations, Ended, Errno, Fields, Follow, ObjectOperations, OpenFlags, OwnedConfig,
-    OwnedScaleFs, Start,
+    OwnedScaleFs, Sought, Start,
 };
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length, on_names, place, source};
@@ -309,7 +309,8 @@ pub unsafe extern "C" fn scalefs_pwrite(
     }
 }
 
-/// Sets the descriptor's offset: whence is 0 from the start, 1 from the offset, 2 from the end. Returns the new offset.
+/// Sets the descriptor's offset: whence is 0 from the start, 1 from the offset, 2 from the end, 3 to the next data and 4 to the
+/// next hole from there on (SEEK_DATA, SEEK_HOLE: by pages, and zeros in a hole are one). Returns the new offset.
 ///
 /// # Safety
 /// See scalefs_open.
@@ -328,7 +329,15 @@ pub unsafe extern "C" fn scalefs_seek(
                 0 => Whence::Start,
                 1 => Whence::Current,
                 2 => Whence::End,
-                _ => return Err(Errno::EINVAL),
+                3 | 4 => {
+                    let sought = if whence == 3 { Sought::Data } else { Sought::Hole };
+                    return data::seek_for(verbs, descriptor(fd)?, offset, sought).map(|offset| offset as i64);
+                }
+                _ => {
+                    // Linux: `ksys_lseek` looks for the descriptor first.
+                    data::node(verbs, descriptor(fd)?)?;
+                    return reason::invalid("a whence that there is not: 0 to 4");
+                }
             };
             data::seek(verbs, descriptor(fd)?, offset, whence).map(|offset| offset as i64)
         })

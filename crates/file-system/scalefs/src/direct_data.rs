@@ -8,8 +8,8 @@ use core::ops::Deref;
 
 use percpu::{Core, OutOfMemory};
 use posix_calls::{
-    AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, NumberChoice, ObjectOperations, Offset, OnExec,
-    PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState, StatusFlags, Use, WriteAt, Written,
+    AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, Extent, NumberChoice, ObjectOperations, Offset,
+    OnExec, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState, StatusFlags, Use, WriteAt, Written,
 };
 use sockets::SocketError;
 
@@ -308,6 +308,10 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
 
     fn size(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
         Ok(file.at.file().size(self.access()))
+    }
+
+    fn extent(&self, file: Node<'_>, offset: u64) -> AnswerOf<Extent, Self> {
+        Ok(file.at.file().extent(self.access(), offset))
     }
 
     fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {

@@ -42,11 +42,14 @@ mod resizing;
 pub(crate) use changes::Wanted;
 pub use changes::{FileRoom, PageRoom};
 
+use core::ops::ControlFlow;
+
 use epoch::Guard;
 use maxima::{Floor, Maximum};
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::{ArenaObject, CacheLine, Core, CoreIndex, CoreLock, LockRank, ObjectKind, OutOfMemory};
 use posix_calls::data::MAX_FILE_BYTES;
+use posix_calls::{Extent, Sought};
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 use sync::{Wait, WaitReason};
@@ -248,6 +251,31 @@ impl File {
         let is_known = || floor().is_some_and(|floor| floor.words[0] >= length);
         let is_longer = length == 0 || (self.pages.may_be_known((length - 1) / PAGE) && is_known());
         !is_longer && self.ends_at(access, length - 1)
+    }
+
+    /// What lies at an offset, and how far: pages that are there one after the other, or none up to the next. Zeros that were
+    /// written into a hole are a hole. Writes nothing.
+    pub(crate) fn extent<W: Wait>(&self, access: Access<'_, W>, offset: u64) -> Extent {
+        let first = offset / PAGE;
+        let mut end = first;
+        let mut kind = Sought::Hole;
+        let pages = first..MAX_FILE_BYTES / PAGE + 1;
+        let found = self.pages.array.try_for_each_in(access.guard, pages, |range, value| {
+            if Entry::decode(value).page.is_none() {
+                return ControlFlow::Continue(());
+            }
+            match (kind, range.start == end) {
+                (_, true) => (kind, end) = (Sought::Data, range.end),
+                (Sought::Hole, false) => {
+                    end = range.start;
+                    return ControlFlow::Break(());
+                }
+                (Sought::Data, false) => return ControlFlow::Break(()),
+            }
+            ControlFlow::Continue(())
+        });
+        let is_to_the_end = found.is_continue() && kind == Sought::Hole;
+        Extent { kind, end: if is_to_the_end { u64::MAX } else { end * PAGE } }
     }
 
     /// Reads bytes from an offset on; fewer than asked for only at the end of the file.

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use posix_calls::{
-    AccessMode, AnswerOf, DataChanges, DataOperations, Errno, Failed, NumberChoice, ObjectOperations, Offset, OnExec,
-    OperationError, Outcome, PAGE_BYTES, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState,
+    AccessMode, AnswerOf, DataChanges, DataOperations, Errno, Extent, Failed, NumberChoice, ObjectOperations, Offset,
+    OnExec, OperationError, Outcome, PAGE_BYTES, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState,
     StatusFlags, Use, WriteAt, Written,
 };
 use sync::mutant::planted;
@@ -434,6 +434,10 @@ impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
 
     fn size(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
         self.size_of(file)
+    }
+
+    fn extent(&self, _: Node<'_>, _: u64) -> AnswerOf<Extent, Self> {
+        Err(Failed(Fault::NotTransactional))
     }
 
     fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {

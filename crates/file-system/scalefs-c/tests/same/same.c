@@ -75,6 +75,44 @@ static void descriptors(void) {
     SAY(d_close(3));
 }
 
+/* Holes and data, by pages of 4096 bytes. */
+static void holes(void) {
+    const long offsets[] = {0, 1, 4095, 4096, 8191, 8192, 12287, 16384, 20479, 20480, 40959, 40960, 50000, -1};
+    SAY(d_open(CWD, "holes", READ | WRITE | CREATE, 0600));
+    SAY(d_seek(3, 0, 3));
+    SAY(d_seek(3, 0, 4));
+    SAY(d_pwrite(3, "first", 0));
+    SAY(d_pwrite(3, "second", 4096));
+    SAY(d_pwrite(3, "fifth", 16384));
+    for (int round = 0; round < 4; round++) {
+        for (size_t place = 0; place < sizeof offsets / sizeof *offsets; place++) {
+            printf("%d offset %ld\n", round, offsets[place]);
+            SAY(d_seek(3, offsets[place], 3));
+            SAY(d_seek(3, 0, 1));
+            SAY(d_seek(3, offsets[place], 4));
+            SAY(d_seek(3, 0, 1));
+        }
+        SAY(round == 0 ? d_ftruncate(3, 40960) : round == 1 ? d_ftruncate(3, 4100) : d_ftruncate(3, 1L << 40));
+    }
+    SAY(d_close(3));
+    SAY(d_open(CWD, "holes", WRITE, 0));
+    SAY(d_seek(3, 5000, 3));
+    SAY(d_seek(3, 5000, 4));
+    SAY(d_seek(3, 0, 5));
+    SAY(d_seek(77, 0, 3));
+    SAY(d_seek(77, 0, 99));
+    SAY(d_close(3));
+    SAY(d_open(CWD, ".", READ, 0));
+    SAY(d_seek(3, 0, 4) < 0 && d_seek(3, 0, 3) < 0);
+    SAY(d_close(3));
+    int ends[2];
+    SAY(d_pipe(ends, NONBLOCK));
+    SAY(d_seek(3, 0, 3));
+    SAY(d_close(3));
+    SAY(d_close(4));
+    SAY(d_unlink("holes"));
+}
+
 static void attributes(void) {
     SAY(d_umask(027));
     SAY(d_open(CWD, "masked", READ | WRITE | CREATE, 0666));
@@ -469,6 +507,7 @@ static void users(void) {
 int main(int count, char **arguments) {
     if (count != 4 || !begin(arguments[1])) return 1;
     descriptors();
+    holes();
     attributes();
     folders();
     nodes(strcmp(arguments[3], "1") == 0);
