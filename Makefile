@@ -48,7 +48,7 @@ remedies: setup ## build and prove each patch of patches/linux (hours; needs the
 gallery: setup ## build and check all libraries of docs/gallery, and rewrite its pages (half an hour; KEEP=1 goes on)
 	@$(BIN)/python scripts/gallery_pages.py $(if $(KEEP),--keep)
 
-wheel: setup ## build the wheel into dist/
+wheel: setup ## build the wheels into dist/: commutant, scalefs
 	@$(BIN)/python scripts/build_wheel.py
 
 install: ## install ScaleFS for C below PREFIX (/usr/local; DESTDIR comes before it): header, libraries, pkg-config
@@ -61,6 +61,6 @@ lock: ## update the lock files from pyproject.toml and Cargo.toml (needs uv)
 	@$(PYTHON) scripts/lock.py
 
 clean: ## remove all that is built here; runs/ and the user's cache folder stay
-	rm -rf .venv target dist build src/commutant/_artifacts src/commutant/_native*.so
+	rm -rf .venv target dist build src/commutant/_artifacts src/commutant/_native*.so packages/scalefs/src/scalefs/_native*.so
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find bench scripts src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find bench packages scripts src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,6 @@
-"""`make wheel`: builds the wheel into dist/. Two of one commit, built in one folder by one toolchain, are equal.
+"""`make wheel`: builds the wheels into dist/: `commutant`, and `scalefs`, the file system alone.
+
+Two wheels of one commit, built in one folder by one toolchain, are equal.
 
 What it says of when it was made is the time of the commit, unless SOURCE_DATE_EPOCH says another.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 from steps import ROOT, VENV, StepFailed, run
@@ -18,20 +21,25 @@ MANUAL = ROOT / "target" / "wheel-data" / "data" / "share" / "man" / "man1"
 _NO_COMMIT = "315532800"
 """Without git: 1 January 1980, before which an archive knows no time."""
 
+SCALEFS = ROOT / "packages" / "scalefs"
 
-def build(folder: Path, **environment: str) -> Path:
-    """Builds the wheel into a folder and returns its path, with changes of the environment.
 
-    Raises StepFailed if that fails.
+def build(folder: Path, project: Path = ROOT, **environment: str) -> Path:
+    """Builds a project's wheel into a folder and returns its path, with changes of the environment.
+
+    Wheels of the project that were there go. Raises StepFailed if that fails.
     """
     when = os.environ.get("SOURCE_DATE_EPOCH") or _time_of_commit()
     command: list[str | Path] = [VENV / "bin" / "maturin", "build", "--quiet", "--release", "--offline"]
-    for before in folder.glob("*.whl"):
+    with (project / "pyproject.toml").open("rb") as file:
+        name = tomllib.load(file)["project"]["name"]
+    for before in folder.glob(f"{name}-*.whl"):
         before.unlink()
-    shutil.rmtree(MANUAL, ignore_errors=True)
-    run([VENV / "bin" / "commutant", "help", "--man-pages", MANUAL])
-    run([*command, "--out", folder], env={"SOURCE_DATE_EPOCH": when, **environment})
-    (built,) = folder.glob("*.whl")
+    if project == ROOT:
+        shutil.rmtree(MANUAL, ignore_errors=True)
+        run([VENV / "bin" / "commutant", "help", "--man-pages", MANUAL])
+    run([*command, "--out", folder], env={"SOURCE_DATE_EPOCH": when, **environment}, folder=project)
+    (built,) = folder.glob(f"{name}-*.whl")
     return built
 
 
@@ -43,9 +51,10 @@ def _time_of_commit() -> str:
 
 
 def main() -> int:
-    """Builds the wheel into dist/; returns the exit code."""
+    """Builds the wheels into dist/; returns the exit code."""
     try:
-        print(build(ROOT / "dist").relative_to(ROOT))
+        for project in (ROOT, SCALEFS):
+            print(build(ROOT / "dist", project).relative_to(ROOT))
     except StepFailed as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -2,8 +2,8 @@
 
 In order: the emulator and the Rust toolchain that are there are judged, then come the system's packages (with a Rust
 toolchain if there is none), the virtual environment with packages of known hashes, the crates,
-the tracer plugin and the runner (copied into the package as files), the native module, and the kernel for the target
-`linux`. Everything that needs the network happens here; nothing afterwards does.
+the tracer plugin and the runner (copied into the package as files), the native module, the package `scalefs`, and the
+kernel for the target `linux`. Everything that needs the network happens here; nothing afterwards does.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ INTERPRETER = VENV / "pyvenv.cfg"
 COMMUTANT = VENV / "bin" / "commutant"
 WHEELS = VENV / "wheels"
 LOCK = ROOT / "requirements-dev.lock"
+SCALEFS = ROOT / "packages" / "scalefs"
 ARTIFACTS = ROOT / "src" / "commutant" / "_artifacts"
 
 WITHOUT_LINES = ("-C", "strip=debuginfo")
@@ -131,10 +132,27 @@ def native_module(toolchain: Toolchain) -> None:
         return
     (ROOT / "target" / "wheel-data").mkdir(parents=True, exist_ok=True)  # what pyproject.toml names has to be there
     with timed("native module", "built and installed"):
-        pip: list[str | Path] = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-        offline = {"CARGO_NET_OFFLINE": "true"}
-        run([*pip, "install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT], env=offline)
+        install_editable(ROOT)
     record("native", key)
+
+
+def scalefs_package(toolchain: Toolchain) -> None:
+    """The same for the package `scalefs` and its own native module."""
+    manifests = files_below("packages/scalefs/pyproject.toml")
+    key = content_hash([*rust_sources(), *manifests, THIS, INTERPRETER], toolchain.version)
+    modules = [*(SCALEFS / "src" / "scalefs").glob("_native*.so")]
+    if is_current("scalefs", key, modules) and modules:
+        return
+    with timed("package scalefs", "built and installed"):
+        install_editable(SCALEFS)
+    record("scalefs", key)
+
+
+def install_editable(project: Path) -> None:
+    """Builds a project's native module, and installs its package so that its sources are what runs."""
+    pip: list[str | Path] = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    offline = {"CARGO_NET_OFFLINE": "true"}
+    run([*pip, "install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", project], env=offline)
 
 
 def kernel() -> None:
@@ -197,6 +215,8 @@ def main() -> int:
             pages()
             step = "native module"
             native_module(toolchain)
+            step = "package scalefs"
+            scalefs_package(toolchain)
             step = "emulator of programs"
             emulator_of_programs()
             step = "kernel"

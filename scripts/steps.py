@@ -57,8 +57,8 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return env
 
 
-def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> str:
-    """Runs a command in the repository's root and returns its standard output.
+def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, folder: Path = ROOT) -> str:
+    """Runs a command in the repository's root, or another folder, and returns its standard output.
 
     Raises StepFailed with the command and everything it printed if it cannot be started or does not return 0.
     """
@@ -66,7 +66,7 @@ def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> 
     try:
         process = subprocess.Popen(
             command,
-            cwd=ROOT,
+            cwd=folder,
             env=environment(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -25,7 +25,7 @@ from steps import NAME_WIDTH, ROOT, VENV, StepFailed, say, stream
 from work import Done, SuiteEnd, Work, Workers, failure
 
 PYTHON = str(VENV / "bin" / "python")
-PYTHON_FOLDERS = ["src", "tests", "scripts", "bench"]
+PYTHON_FOLDERS = ["src", "packages", "tests", "scripts", "bench"]
 PYTHON_SEED = f"--hypothesis-seed={SEED}"
 NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignored"
 """What cargo prints of the many parts of crates that hold no tests."""

@@ -9,7 +9,7 @@
     c.locks(["./program"])                    # which locks serialise independent work?
 
 Each answer prints well in a terminal and in a notebook (`commutant.api.answers`). Models are written with
-`commutant.lang`; `commutant.testing` has the same checks for pytest, `commutant.scalefs` a file system in memory.
+`commutant.lang`; `commutant.testing` has the same checks for pytest.
 """
 
 from __future__ import annotations

@@ -28,14 +28,12 @@ __all__ = [
     "ProgramFile",
     "ProgramNames",
     "RelocatableFile",
-    "ScaleFs",
     "Sequences",
     "SortValue",
     "SymbolicMap",
     "TestBook",
     "TraceError",
     "TraceReader",
-    "Transaction",
     "add",
     "changed",
     "clone",
@@ -233,74 +231,6 @@ class RelocatableFile:
 
     def code(self, address: int) -> list[tuple[str, tuple[str, int] | None]]:
         """The functions that an instruction belongs to, the innermost first: name, and file and line if known."""
-
-@final
-class ScaleFs:
-    """A file system in memory (crate `scalefs`), and one process of user 0 in it; see `commutant.scalefs`.
-
-    Paths are bytes. All calls raise OSError with Linux's error numbers, and ValueError for a path with NUL.
-    """
-
-    def __new__(cls, metadata_bytes: int, page_count: int) -> Self:
-        """An empty one. ValueError says what is wrong with the sizes."""
-
-    def list(self, path: bytes) -> list[bytes]:
-        """The names in a directory, without `.` and `..`."""
-
-    def read(self, path: bytes) -> bytes:
-        """All that a file holds."""
-
-    def write(self, path: bytes, bytes: bytes, append: bool) -> None:
-        """Makes a file hold these bytes, or adds them to it."""
-
-    def make_directory(self, path: bytes, mode: int) -> None:
-        """Makes a directory."""
-
-    def remove(self, path: bytes) -> None:
-        """Removes a name, or an empty directory."""
-
-    def rename(self, old: bytes, new: bytes) -> None:
-        """Gives something another name."""
-
-    def status(self, path: bytes) -> tuple[int, int, int, int, int, int, int, int, int, int]:
-        """Inode number, kind, permission bits, user, group, link count, size, times of access, modification, change."""
-
-    def free_pages(self) -> int:
-        """Pages for data that are free."""
-
-@final
-class Transaction:
-    """A transaction on a `ScaleFs`, from its beginning to its end; see `commutant.scalefs`.
-
-    Calls raise OSError, with ECANCELED once what it has seen is not so any more, and ValueError after its end.
-    """
-
-    def __new__(cls, files: ScaleFs) -> Self:
-        """Begins one."""
-
-    def end(self, commit: bool) -> bool:
-        """Ends it: all of it happens, or nothing. False if what it has seen is not so any more: then nothing has."""
-
-    def list(self, path: bytes) -> list[bytes]:
-        """The names in a directory."""
-
-    def create(self, path: bytes) -> None:
-        """Makes an empty file, which must not exist."""
-
-    def make_directory(self, path: bytes, mode: int) -> None:
-        """Makes a directory."""
-
-    def remove(self, path: bytes) -> None:
-        """Removes a name, or an empty directory."""
-
-    def rename(self, old: bytes, new: bytes) -> None:
-        """Gives something another name."""
-
-    def link(self, old: bytes, new: bytes) -> None:
-        """Gives a file a further name."""
-
-    def status(self, path: bytes) -> tuple[int, int, int, int, int, int, int, int, int, int]:
-        """As `ScaleFs.status`."""
 
 _T = TypeVar("_T")
 _Term = tuple[Any, ...]

@@ -3,10 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod programs;
-mod scalefs;
 mod symbolic;
 mod traces;
-mod transactions;
 mod transfers;
 mod wire;
 
@@ -16,8 +14,6 @@ use pyo3::prelude::*;
 #[pymodule(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     programs::register(module)?;
-    scalefs::register(module)?;
-    transactions::register(module)?;
     symbolic::register(module)?;
     traces::register(module)?;
     transfers::register(module)?;

@@ -159,6 +159,11 @@ impl FileSystem {
         result.map_err(io::Error::from)
     }
 
+    /// Whether this is the process that made the file system, and no child of it, whose calls are refused.
+    pub fn is_of_this_process(&self) -> bool {
+        self.0.seats.is_of_this_process()
+    }
+
     /// How many cores threads have called as. Exact answers (sizes, numbers of names, times) look at each, so few are good: as many
     /// as processors, and one more for each call that was begun while others had not ended for long.
     pub fn used_cores(&self) -> usize {

@@ -108,6 +108,10 @@ impl Seats {
         Seats { seats, owned, owner, waiting: AtomicU32::new(0), is_full: AtomicBool::new(false) }
     }
 
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.owned.is_of_this_process()
+    }
+
     pub(crate) fn used_cores(&self) -> usize {
         self.owned.used_cores()
     }

@@ -88,7 +88,7 @@ pub use hooks::{Participant, Refused};
 #[cfg(feature = "front")]
 pub use members::Member;
 #[cfg(feature = "front")]
-pub use path_calls::PathCalls;
+pub use path_calls::{PathCalls, begin, end};
 pub use transaction::{Fault, Sharing, Transaction};
 pub use transactional::{Running, Transactional};
 pub use undo::{NoSuchSavepoint, Savepoint};

@@ -21,7 +21,7 @@ use posix_calls::{Attributes, Claimed, Errno, Fields, Follow, ObjectOperations, 
 use scalefs::{FileSystem, InProcess, OpenNode, Outside};
 use sync::mutant::planted;
 
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, Claims};
 use crate::base::WithData;
 use crate::call::{Call, Node};
 use crate::hooks::Refused;
@@ -87,13 +87,7 @@ impl<F> PathCalls<F> {
 impl<F: Borrow<FileSystem>> PathCalls<F> {
     /// Begins the next attempt of a transaction.
     pub(crate) fn begin(files: F, attempts: &mut Attempts<impl FnMut(Claimed)>) -> io::Result<PathCalls<F>> {
-        let spare = Cell::new(SPARE.try_with(Cell::take).unwrap_or_default());
-        let begun = files.borrow().act(|base| {
-            let base = WithData(base);
-            let mut begun = Transaction::begin_in(spare.take(), &base, Sharing::Shared).map_err(Errno::from)?;
-            attempts.begin(&base, &mut begun, |first| first);
-            Ok(begun)
-        })?;
+        let begun = begin_with(files.borrow(), attempts)?;
         Ok(PathCalls { files, transaction: Mutex::new(Some(begun)) })
     }
 
@@ -105,45 +99,7 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
 
     /// Ends the transaction; `prepare` prepares its participants, if they are not prepared. It stays open where `prepare` panics.
     pub(crate) fn end(&self, commits: bool, prepare: &mut dyn FnMut() -> Result<(), Refused>) -> io::Result<End> {
-        let mut open = self.lock();
-        let ended = self.files.borrow().act(|base| {
-            let base = WithData(base);
-            let running = open.as_mut().filter(|_| commits);
-            let committed = running.map(|transaction| transaction.try_commit(&base, prepare));
-            if committed == Some(Err(Fault::NoSpace)) && !planted("transact: a commit looks for space once") {
-                // Some becomes free before the next try.
-                return Err(Errno::ENOSPC);
-            }
-            PathCalls::<F>::leave(&mut open, &base, committed)
-        });
-        if ended.is_err() && open.is_some() {
-            // There was none; or the transaction is another process's.
-            let _ = self.files.borrow().act(|base| PathCalls::<F>::leave(&mut open, &WithData(base), None));
-        }
-        ended
-    }
-
-    /// Takes the transaction out after a commit, or to abort it.
-    fn leave(
-        open: &mut Option<Transaction<OpenNode>>,
-        base: &WithData<InProcess<'_, Outside>>,
-        committed: Option<Result<(), Fault<Infallible>>>,
-    ) -> Result<End, Errno> {
-        let Some(transaction) = open.take() else { return Err(Errno::ECANCELED) };
-        let (end, lost_by, spare) = match committed {
-            None => transaction.abort_with(base),
-            Some(outcome) => {
-                let (lost_by, spare) = transaction.end(base, outcome.is_ok());
-                (outcome, lost_by, spare)
-            }
-        };
-        // A thread that ends has no place for it.
-        let _ = SPARE.try_with(|place| place.set(spare));
-        match end {
-            Ok(()) => Ok(End::Done),
-            Err(Fault::Stale) => Ok(End::Stale(lost_by)),
-            Err(fault) => Err(fault.into()),
-        }
+        end_open(self.files.borrow(), &mut self.lock(), commits, prepare)
     }
 
     /// Makes an empty file, which must not exist.
@@ -315,6 +271,80 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
             }
         })
     }
+}
+
+/// Ends a transaction of a file system, for who begins it by [`Transaction::begin`] and makes its calls by [`Call`]: all of it
+/// happens, or, if it is not to, nothing. False if what it has seen is not so any more: then nothing has happened. There is none
+/// any more, whatever comes of it.
+///
+/// # Errors
+/// ECANCELED if there is none, ENOSPC without memory for the changes; in a child of the process that made the file system.
+pub fn end(files: &FileSystem, open: &mut Option<Transaction<OpenNode>>, commits: bool) -> io::Result<bool> {
+    Ok(matches!(end_open(files, open, commits, &mut || Ok(()))?, End::Done))
+}
+
+fn end_open(
+    files: &FileSystem,
+    open: &mut Option<Transaction<OpenNode>>,
+    commits: bool,
+    prepare: &mut dyn FnMut() -> Result<(), Refused>,
+) -> io::Result<End> {
+    let ended = files.act(|base| {
+        let base = WithData(base);
+        let running = open.as_mut().filter(|_| commits);
+        let committed = running.map(|transaction| transaction.try_commit(&base, prepare));
+        if committed == Some(Err(Fault::NoSpace)) && !planted("transact: a commit looks for space once") {
+            // Some becomes free before the next try.
+            return Err(Errno::ENOSPC);
+        }
+        leave(open, &base, committed)
+    });
+    if ended.is_err() && open.is_some() {
+        // There was none; or the transaction is another process's.
+        let _ = files.act(|base| leave(open, &WithData(base), None));
+    }
+    ended
+}
+
+/// Takes the transaction out after a commit, or to abort it.
+fn leave(
+    open: &mut Option<Transaction<OpenNode>>,
+    base: &WithData<InProcess<'_, Outside>>,
+    committed: Option<Result<(), Fault<Infallible>>>,
+) -> Result<End, Errno> {
+    let Some(transaction) = open.take() else { return Err(Errno::ECANCELED) };
+    let (end, lost_by, spare) = match committed {
+        None => transaction.abort_with(base),
+        Some(outcome) => {
+            let (lost_by, spare) = transaction.end(base, outcome.is_ok());
+            (outcome, lost_by, spare)
+        }
+    };
+    // A thread that ends has no place for it.
+    let _ = SPARE.try_with(|place| place.set(spare));
+    match end {
+        Ok(()) => Ok(End::Done),
+        Err(Fault::Stale) => Ok(End::Stale(lost_by)),
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+/// Begins a transaction of a file system, for [`end`].
+///
+/// # Errors
+/// In a child of the process that made the file system.
+pub fn begin(files: &FileSystem) -> io::Result<Transaction<OpenNode>> {
+    begin_with(files, &mut Attempts::new(Claims::default(), |_| ()))
+}
+
+fn begin_with(files: &FileSystem, attempts: &mut Attempts<impl FnMut(Claimed)>) -> io::Result<Transaction<OpenNode>> {
+    let spare = Cell::new(SPARE.try_with(Cell::take).unwrap_or_default());
+    files.act(|base| {
+        let base = WithData(base);
+        let mut begun = Transaction::begin_in(spare.take(), &base, Sharing::Shared).map_err(Errno::from)?;
+        attempts.begin(&base, &mut begun, |first| first);
+        Ok(begun)
+    })
 }
 
 fn bytes(path: &impl AsRef<Path>) -> &[u8] {
