@@ -5,6 +5,8 @@ from typing import Any, Self, final
 
 from scalefs.types import Data, Path
 
+__all__ = ["Descriptors", "Files", "Stale"]
+
 class Stale(OSError):
     """What a transaction has seen is not so any more, so that nothing of it has happened (ECANCELED)."""
 

@@ -288,7 +288,7 @@ class Calls:
         self._native.remove_directory(path)
 
     def rmtree(self, path: Path) -> None:
-        """Removes a directory and all below it (`shutil.rmtree`), one name after the other; in a transaction at once."""
+        """Removes a directory and all below it (`shutil.rmtree`), name by name; in a transaction at one moment."""
         top: Any = os.fspath(path)
         if self.islink(top):
             raise OSError("Cannot call rmtree on a symbolic link")

@@ -34,7 +34,7 @@ class Descriptors:
         self._native = native
 
     def open(self, path: Path, flags: int, mode: int = 0o777) -> int:
-        """Opens a file or directory under the lowest free number; flags are those of `os`. ValueError for unknown ones."""
+        """Opens a file or directory under the lowest free number. ValueError for flags that are not offered."""
         wanted = _ACCESS.get(flags & os.O_ACCMODE)
         unknown = flags & ~(os.O_ACCMODE | os.O_APPEND | _WITHOUT_EFFECT)
         for flag, bit in _OFFERED.items():
