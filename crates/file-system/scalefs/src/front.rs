@@ -77,6 +77,32 @@ impl Lease<'_> {
         self.seated.file_system().begin(self.seated.core(), self.process.context(), &Outside)
     }
 
+    /// Another process of the instance, with credentials of its own and no parent, for who calls on behalf of many: its calls are
+    /// [`Lease::calls_of`]. [`Lease::end_process`] ends it.
+    ///
+    /// # Errors
+    /// ENOMEM; EAGAIN if the core has made too many.
+    pub fn begin_process(&self, credentials: Credentials) -> Result<Process, Errno> {
+        Process::new(self.seated.file_system(), self.seated.core(), credentials)
+    }
+
+    /// The calls of another process of the instance, until this is dropped.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
+    #[inline]
+    pub fn calls_of<'l>(&'l self, process: &'l Process) -> InProcess<'l, Outside> {
+        self.seated.file_system().enter(self.seated.core(), process, &Outside)
+    }
+
+    /// Ends a process that [`Lease::begin_process`] has begun.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
+    pub fn end_process(&self, process: Process) {
+        process.exit(self.seated.file_system(), self.seated.core(), &Outside);
+    }
+
     /// Does what is left to do between calls, as every 64th does by itself; nothing in the middle of another call.
     pub fn maintain(&mut self) {
         self.seated.maintain();

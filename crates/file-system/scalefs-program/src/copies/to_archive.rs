@@ -1,0 +1,70 @@
+//! A file system's last state as an archive of tar.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use scalefs::{Attributes, FileSystem};
+use tar::{Builder, EntryType, Header};
+
+use super::Copied;
+use super::save::{Target, copy_all, said};
+
+struct Archive {
+    place: PathBuf,
+    builder: Builder<BufWriter<File>>,
+}
+
+pub(super) fn save(files: &FileSystem, place: &Path) -> Result<Copied, String> {
+    let file = File::create_new(place).map_err(said(place))?;
+    copy_all(files, Archive { place: place.to_path_buf(), builder: Builder::new(BufWriter::new(file)) })
+}
+
+fn header(kind: EntryType, status: &Attributes) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(status.mode & 0o7777);
+    header.set_uid(status.user.into());
+    header.set_gid(status.group.into());
+    header.set_mtime(u64::try_from(status.modified_ns / 1_000_000_000).unwrap_or(0));
+    header.set_size(0);
+    header
+}
+
+/// Archives name their top so.
+fn name(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(if path.is_empty() { b"./" } else { path }))
+}
+
+impl Target for Archive {
+    fn directory(&mut self, path: &[u8], status: &Attributes) -> Result<(), String> {
+        let mut header = header(EntryType::Directory, status);
+        self.builder.append_data(&mut header, name(path), std::io::empty()).map_err(said(&self.place))
+    }
+
+    fn file(&mut self, path: &[u8], status: &Attributes, data: &mut dyn Read) -> Result<(), String> {
+        let mut header = header(EntryType::Regular, status);
+        header.set_size(status.size_bytes);
+        self.builder.append_data(&mut header, name(path), data).map_err(said(&self.place))
+    }
+
+    fn symlink(&mut self, path: &[u8], target: &[u8], status: &Attributes) -> Result<(), String> {
+        let mut header = header(EntryType::Symlink, status);
+        self.builder.append_link(&mut header, name(path), name(target)).map_err(said(&self.place))
+    }
+
+    fn link(&mut self, path: &[u8], first: &[u8]) -> Result<(), String> {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Link);
+        header.set_size(0);
+        self.builder.append_link(&mut header, name(path), name(first)).map_err(said(&self.place))
+    }
+
+    fn finish(self) -> Result<(), String> {
+        let wrong = said(&self.place);
+        let mut file = self.builder.into_inner().map_err(&wrong)?;
+        file.flush().map_err(&wrong)
+    }
+}

@@ -1,0 +1,90 @@
+//! Attributes, kinds, times and errors, as the kernel's protocol has them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileType, Generation, INodeNo, TimeOrNow};
+use scalefs::attributes::NewTime;
+use scalefs::{Attributes, Errno, Kind};
+
+/// Objects have a number for good, so there is one generation of each.
+pub(super) const GENERATION: Generation = Generation(0);
+/// Bytes of the blocks that `stat` counts in.
+const BLOCK_BYTES: u64 = 512;
+/// Bytes of a page, the unit in which data take room.
+pub(super) const PAGE_BYTES: u64 = 4096;
+
+/// The kernel's word for an error.
+pub(super) fn errno(error: Errno) -> fuser::Errno {
+    fuser::Errno::from_i32(error.number())
+}
+
+/// The kernel's word for a kind.
+pub(super) fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::Regular => FileType::RegularFile,
+        Kind::Symlink => FileType::Symlink,
+        Kind::Directory => FileType::Directory,
+        Kind::Pipe => FileType::NamedPipe,
+        Kind::Socket => FileType::Socket,
+    }
+}
+
+fn time(time_ns: i64) -> SystemTime {
+    let distance = Duration::from_nanos(time_ns.unsigned_abs());
+    if time_ns < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
+}
+
+/// What becomes of a time by `setattr`.
+pub(super) fn new_time(time: Option<TimeOrNow>) -> NewTime {
+    let ns = |distance: Duration| i64::try_from(distance.as_nanos()).unwrap_or(i64::MAX);
+    match time {
+        None => NewTime::Same,
+        Some(TimeOrNow::Now) => NewTime::Now,
+        Some(TimeOrNow::SpecificTime(time)) => NewTime::At(match time.duration_since(UNIX_EPOCH) {
+            Ok(since) => ns(since),
+            Err(before) => -ns(before.duration()),
+        }),
+    }
+}
+
+/// What `stat` tells. The numbers of the root and of inodes are those of the instance: the root's is the kernel's, too.
+pub(super) fn file_attributes(attributes: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attributes.number.0),
+        size: attributes.size_bytes,
+        blocks: attributes.size_bytes.div_ceil(PAGE_BYTES) * (PAGE_BYTES / BLOCK_BYTES),
+        atime: time(attributes.accessed_ns),
+        mtime: time(attributes.modified_ns),
+        ctime: time(attributes.changed_ns),
+        crtime: UNIX_EPOCH,
+        kind: file_type(attributes.kind),
+        perm: (attributes.mode & 0o7777) as u16,
+        nlink: attributes.link_count,
+        uid: attributes.user,
+        gid: attributes.group,
+        rdev: 0,
+        blksize: PAGE_BYTES as u32,
+        flags: 0,
+    }
+}
+
+/// What the kernel takes for a name that is not there, and may remember.
+pub(super) fn absent() -> FileAttr {
+    FileAttr {
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind: FileType::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}

@@ -1,0 +1,156 @@
+//! Data, sizes and attributes of one object.
+
+use std::cell::RefCell;
+
+use fuser::{INodeNo, Request, TimeOrNow, WriteFlags};
+use scalefs::{
+    Attributes, DataOperations, Direct, Errno, Fields, InProcess, Kind, Node, ObjectOperations, OperationError, Outside,
+    PermissionChange, SET_GROUP, SET_USER, WriteAt, attributes,
+};
+
+use super::Door;
+use super::attributes::new_time;
+
+thread_local! {
+    /// What is read goes through here to the kernel.
+    static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What `setattr` sets.
+pub(super) struct NewAttributes {
+    pub(super) mode: Option<u32>,
+    pub(super) owner: (Option<u32>, Option<u32>),
+    pub(super) size_bytes: Option<u64>,
+    pub(super) times: (Option<TimeOrNow>, Option<TimeOrNow>),
+}
+
+impl Door {
+    pub(super) fn attributes(&self, number: INodeNo) -> Result<Attributes, Errno> {
+        let held = self.nodes.get(number.0)?;
+        self.call_for_kernel(|calls| {
+            let objects = calls.objects();
+            Ok(objects.attributes(held.node(objects), Fields::ALL)?)
+        })
+    }
+
+    pub(super) fn set_attributes(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        new: &NewAttributes,
+    ) -> Result<Attributes, Errno> {
+        let held = self.nodes.get(number.0)?;
+        if new.owner != (None, None) || new.mode.is_some() || new.size_bytes.is_some() {
+            let caller = self.callers.of(request)?;
+            self.call(caller.process(), |calls| {
+                let objects = calls.objects();
+                let node = held.node(objects);
+                if new.owner != (None, None) {
+                    attributes::change_owner_of(objects, node, new.owner)?;
+                }
+                if let Some(mode) = new.mode {
+                    attributes::change_mode_of(objects, node, mode)?;
+                }
+                match new.size_bytes {
+                    Some(size_bytes) => resize(calls, node, size_bytes),
+                    None => Ok(()),
+                }
+            })?;
+        }
+        let (accessed, modified) = (new_time(new.times.0), new_time(new.times.1));
+        self.call_for_kernel(|calls| {
+            let objects = calls.objects();
+            let node = held.node(objects);
+            if new.times != (None, None) {
+                // The kernel has checked the right, or sets what it has cached for somebody else.
+                attributes::set_times_of(objects, node, (accessed, modified))?;
+            }
+            Ok(objects.attributes(node, Fields::ALL)?)
+        })
+    }
+
+    /// Gives what is read at an offset to `answer`.
+    pub(super) fn read_at<T>(
+        &self,
+        number: INodeNo,
+        (offset, length): (u64, u32),
+        answer: impl FnOnce(Result<&[u8], Errno>) -> T,
+    ) -> T {
+        READ.with_borrow_mut(|buffer| {
+            buffer.resize(buffer.len().max(length as usize), 0);
+            let bytes = &mut buffer[..length as usize];
+            let read = self.nodes.get(number.0).and_then(|held| {
+                self.call_for_kernel(|calls| {
+                    let file = regular(calls.objects(), held.node(calls.objects()))?;
+                    Ok(calls.read_range(file, offset, bytes)?)
+                })
+            });
+            answer(read.map(|length| &bytes[..length]))
+        })
+    }
+
+    /// Writes at an offset; all of it, but where the caller is told how much.
+    pub(super) fn write_at(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        (offset, bytes): (u64, &[u8]),
+        flags: WriteFlags,
+    ) -> Result<usize, Errno> {
+        let held = self.nodes.get(number.0)?;
+        let is_of_kernel = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) && !is_of_kernel {
+            let caller = self.callers.of(request)?;
+            let changed = self.call(caller.process(), |calls| {
+                let objects = calls.objects();
+                drop_set_ids(objects, held.node(objects))
+            })?;
+            if changed {
+                self.forget_attributes(number.0);
+            }
+        }
+        let mut done = 0;
+        let written = self.call_for_kernel(|calls| {
+            let file = regular(calls.objects(), held.node(calls.objects()))?;
+            while done < bytes.len() {
+                match calls.write_range(file, WriteAt::Offset(offset + done as u64), &bytes[done..])?.length {
+                    0 => return Err(Errno::ENOSPC),
+                    length => done += length,
+                }
+            }
+            Ok(())
+        });
+        match written {
+            // Who writes back looks at nothing but the error.
+            Err(errno) if done == 0 || is_of_kernel => Err(errno),
+            _ => Ok(done),
+        }
+    }
+}
+
+fn regular<'v>(objects: &Direct<'_, Outside>, node: Node<'v>) -> Result<Node<'v>, Errno> {
+    if objects.kind(node) == Kind::Regular { Ok(node) } else { Err(Errno::EINVAL) }
+}
+
+/// Clears set-id bits of a file whose data the caller changes; whether there were any.
+fn drop_set_ids<'v>(objects: &'v Direct<'_, Outside>, node: Node<'v>) -> Result<bool, Errno> {
+    let has_bits = objects.permissions(node)?.mode & (SET_USER | SET_GROUP) != 0;
+    if has_bits && !objects.credentials().is_superuser() {
+        objects.change_permissions(node, PermissionChange::DropSetIds)?;
+    }
+    Ok(has_bits)
+}
+
+fn resize(calls: &InProcess<'_, Outside>, node: Node<'_>, size_bytes: u64) -> Result<(), Errno> {
+    let objects = calls.objects();
+    regular(objects, node)?;
+    drop_set_ids(objects, node)?;
+    loop {
+        match calls.resize(node, size_bytes) {
+            Ok(()) => return Ok(()),
+            Err(OperationError::NoSpace) => return Err(Errno::ENOSPC),
+            // Somebody else has changed the file.
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Listings of directories: names alone, or names of which the kernel is told the attributes at once.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use scalefs::{DataOperations, Errno, Fields, ObjectOperations, directories};
+
+use super::Door;
+use super::attributes::{GENERATION, file_attributes, file_type};
+use super::nodes::Name;
+
+/// Cookies of names are this or larger; below are `.` and `..`.
+const FIRST_NAME: u64 = 2;
+
+impl Door {
+    pub(super) fn list(&self, number: INodeNo, from: u64, reply: &mut ReplyDirectory) -> Result<(), Errno> {
+        let held = self.nodes.get(number.0)?;
+        self.call_for_kernel(|calls| {
+            let objects = calls.objects();
+            directories::read_directory(objects, held.node(objects), from, |entry| {
+                let number = INodeNo(entry.number.0);
+                !reply.add(number, entry.next_cookie, file_type(entry.kind), OsStr::from_bytes(entry.name))
+            })
+            .map(drop)
+        })
+    }
+
+    pub(super) fn list_with_attributes(&self, number: INodeNo, from: u64, reply: &mut ReplyDirectoryPlus) -> Result<(), Errno> {
+        let held = self.nodes.get(number.0)?;
+        let believed = self.believed();
+        self.call_for_kernel(|calls| {
+            let objects = calls.objects();
+            let directory = held.node(objects);
+            for (cookie, name, node) in [(0, ".", directory), (1, "..", objects.parent(directory)?)] {
+                let told = file_attributes(&objects.attributes(node, Fields::ALL)?);
+                // The kernel takes these two for names alone.
+                if cookie >= from && reply.add(told.ino, cookie + 1, name, &believed, &told, GENERATION) {
+                    return Ok(());
+                }
+            }
+            let mut outcome = Ok(());
+            objects.list(directory, from.max(FIRST_NAME), &mut |item| {
+                let told = objects.attributes(item.node, Fields::ALL).map_err(Errno::from).and_then(|attributes| {
+                    let told = file_attributes(&attributes);
+                    let name = OsStr::from_bytes(item.name);
+                    if reply.add(told.ino, item.next_cookie, name, &believed, &told, GENERATION) {
+                        return Ok(false);
+                    }
+                    let name = Name { directory: number.0, name: item.name.into() };
+                    self.nodes.tell(objects, item.node, attributes.number, name).map(|()| true)
+                });
+                told.unwrap_or_else(|error| {
+                    outcome = Err(error);
+                    false
+                })
+            })?;
+            outcome
+        })
+    }
+}

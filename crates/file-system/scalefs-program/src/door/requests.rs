@@ -1,0 +1,301 @@
+//! The kernel's requests, each with its answer.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use fuser::{
+    BsdFileFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen,
+    ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use scalefs::names::RenameMode;
+use scalefs::{DataOperations, Errno, Kind, ObjectOperations, OpenFlags, attributes};
+
+use super::attributes::{GENERATION, absent, errno, file_attributes};
+use super::data::NewAttributes;
+use super::{Caching, Door, bytes};
+
+const MAX_NAME_BYTES: u32 = 255;
+/// Maintenances after which what was given up is free, before space is told.
+const ROUNDS_FOR_SPACE: u32 = 4;
+
+impl Door {
+    fn answer_entry(&self, reply: ReplyEntry, made: Result<scalefs::Attributes, Errno>) {
+        match made {
+            Ok(attributes) => reply.entry(&self.believed(), &file_attributes(&attributes), GENERATION),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn answer_attributes(&self, reply: ReplyAttr, told: Result<scalefs::Attributes, Errno>) {
+        match told {
+            Ok(attributes) => reply.attr(&self.believed(), &file_attributes(&attributes)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+}
+
+fn answer(reply: ReplyEmpty, done: Result<(), Errno>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn rename_mode(flags: RenameFlags) -> Result<RenameMode, Errno> {
+    match flags {
+        _ if flags.is_empty() => Ok(RenameMode::Replace),
+        RenameFlags::RENAME_NOREPLACE => Ok(RenameMode::NoReplace),
+        RenameFlags::RENAME_EXCHANGE => Ok(RenameMode::Exchange),
+        // Linux `simple_rename`: EINVAL for flags that a file system does not know.
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+impl Filesystem for Door {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let mut wanted = InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2
+            | InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_READDIRPLUS_AUTO;
+        if self.caching == Caching::Full {
+            wanted |= InitFlags::FUSE_WRITEBACK_CACHE
+                | InitFlags::FUSE_CACHE_SYMLINKS
+                | InitFlags::FUSE_NO_OPEN_SUPPORT
+                | InitFlags::FUSE_NO_OPENDIR_SUPPORT;
+        }
+        for flag in wanted.iter() {
+            // An older kernel does without.
+            let is_known = config.add_capabilities(flag).is_ok();
+            self.has_no_opens |= is_known && flag == InitFlags::FUSE_NO_OPEN_SUPPORT;
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = self.nodes.get(parent.0).and_then(|held| {
+            self.call_for_kernel(|calls| self.look_up(calls, (held.node(calls.objects()), parent.0), bytes(name)))
+        });
+        match found {
+            Err(Errno::ENOENT) if self.caching == Caching::Full => {
+                reply.entry(&self.believed(), &absent(), GENERATION);
+            }
+            found => self.answer_entry(reply, found),
+        }
+    }
+
+    fn forget(&self, _: &Request, number: INodeNo, count: u64) {
+        self.nodes.forget(number.0, count);
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.answer_attributes(reply, self.attributes(number));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        user: Option<u32>,
+        group: Option<u32>,
+        size_bytes: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let new = NewAttributes { mode, owner: (user, group), size_bytes, times: (accessed, modified) };
+        self.answer_attributes(reply, self.set_attributes(request, number, &new));
+    }
+
+    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+        let target = self.nodes.get(number.0).and_then(|held| {
+            self.call_for_kernel(|calls| {
+                let objects = calls.objects();
+                let node = held.node(objects);
+                match objects.kind(node) {
+                    Kind::Symlink => Ok(objects.link_target(node)?.to_vec()),
+                    _ => Err(Errno::EINVAL),
+                }
+            })
+        });
+        match target {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, _: u32, reply: ReplyEntry) {
+        self.answer_entry(reply, self.make_node(request, parent, name, mode));
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
+        self.answer_entry(reply, self.make_directory(request, parent, name, mode));
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(reply, self.remove(request, parent, name, Kind::Regular));
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(reply, self.remove(request, parent, name, Kind::Directory));
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        self.answer_entry(reply, self.make_symlink(request, parent, name, target));
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let moved = rename_mode(flags)
+            .and_then(|mode| self.move_name(request, (parent, name), (new_parent, new_name), mode));
+        answer(reply, moved);
+    }
+
+    fn link(&self, request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.answer_entry(reply, self.add_name(request, number, parent, name));
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: fuser::OpenFlags, reply: ReplyOpen) {
+        // The kernel has checked the rights, and asks no more if it may do without.
+        if self.has_no_opens {
+            return reply.error(fuser::Errno::ENOSYS);
+        }
+        reply.opened(FileHandle(0), FopenFlags::empty());
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: fuser::OpenFlags, reply: ReplyOpen) {
+        if self.has_no_opens {
+            return reply.error(fuser::Errno::ENOSYS);
+        }
+        reply.opened(FileHandle(0), FopenFlags::empty());
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let access = match fuser::OpenFlags(flags).acc_mode() {
+            OpenAccMode::O_RDONLY => OpenFlags::READ,
+            OpenAccMode::O_WRONLY => OpenFlags::WRITE,
+            OpenAccMode::O_RDWR => OpenFlags::READ | OpenFlags::WRITE,
+        };
+        let is_exclusive = flags & nix::fcntl::OFlag::O_EXCL.bits() != 0;
+        let flags = if is_exclusive { access | OpenFlags::EXCLUSIVE } else { access };
+        match self.make_file(request, parent, name, (flags, mode)) {
+            Ok(made) => {
+                let open = if self.has_no_opens { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+                reply.created(&self.believed(), &file_attributes(&made), GENERATION, FileHandle(0), open);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: fuser::OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.read_at(number, (offset, size), |read| match read {
+            Ok(bytes) => reply.data(bytes),
+            Err(error) => reply.error(errno(error)),
+        });
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _: fuser::OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.write_at(request, number, (offset, data), write_flags) {
+            Ok(written) => reply.written(written as u32),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        match self.list(number, offset, &mut reply) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdirplus(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+        match self.list_with_attributes(number, offset, &mut reply) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let space = self.files.begin().map_err(|_| Errno::EIO).and_then(|mut lease| {
+            // What was removed is free for who asks.
+            for _ in 0..ROUNDS_FOR_SPACE {
+                lease.maintain();
+            }
+            attributes::space(&lease.objects())
+        });
+        match space {
+            Ok(space) => reply.statfs(
+                space.blocks,
+                space.free_blocks,
+                space.free_blocks,
+                space.inodes,
+                space.free_inodes,
+                space.block_bytes as u32,
+                MAX_NAME_BYTES,
+                space.block_bytes as u32,
+            ),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    // Data are in memory: there is nothing to wait for. The kernel asks each of these once and no more.
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.error(fuser::Errno::ENOSYS);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.error(fuser::Errno::ENOSYS);
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.error(fuser::Errno::ENOSYS);
+    }
+}

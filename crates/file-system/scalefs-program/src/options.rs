@@ -1,0 +1,295 @@
+//! What is asked for on the command line.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::door::Caching;
+
+const HELP: &str = "\
+scalefs: a POSIX file system in memory, as a directory for all programs
+
+  scalefs mount DIR        make DIR a new, empty ScaleFS, until it is unmounted
+  scalefs unmount DIR      end it
+  scalefs status [DIR]     list what is mounted
+
+`scalefs VERB --help` says more. Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.";
+
+const MOUNT_HELP: &str = "\
+scalefs mount [OPTIONS] DIR
+Makes the empty directory DIR a ScaleFS. Its files are in memory, and are lost when it ends, unless --to says where they go.
+
+  --size N           room for data: bytes, or K, M, G (default 1G); memory is taken as it is used
+  --from DIR|TAR     begin with a copy of a directory, or with what an archive holds
+  --to DIR|TAR       in the end copy all into a new or empty directory, or into a new archive
+  --foreground       stay until it is unmounted; ctrl-C unmounts
+  --no-cache         let the kernel cache nothing: each call is a request
+  --suid             obey set-id bits of programs in DIR
+  --dev              obey devices in DIR
+
+Examples:
+  mkdir /mnt/build && scalefs mount --size 2G /mnt/build
+  scalefs mount --from . --to ../result /mnt/build && make -C /mnt/build && scalefs unmount /mnt/build
+  scalefs mount --from sources.tar --foreground /mnt/build
+
+It needs /dev/fuse, and the rights of root or the program fusermount3 (Debian: package fuse3).";
+
+const UNMOUNT_HELP: &str = "\
+scalefs unmount [--lazy] DIR
+Ends a ScaleFS, and waits until its server has ended: what `mount --to` asked for is there then.
+
+  --lazy    also while DIR is in use: it is gone at once, and ends when its last file is closed
+
+Example:
+  scalefs unmount /mnt/build";
+
+const STATUS_HELP: &str = "\
+scalefs status [DIR]
+Lists each ScaleFS that is mounted, or that at DIR: where, its server's process, room and used room, files.";
+
+/// How a ScaleFS is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MountOptions {
+    pub(crate) mount_point: PathBuf,
+    pub(crate) size_bytes: u64,
+    pub(crate) from: Option<PathBuf>,
+    pub(crate) to: Option<PathBuf>,
+    pub(crate) is_in_foreground: bool,
+    pub(crate) caching: Caching,
+    pub(crate) obeys_set_ids: bool,
+    pub(crate) obeys_devices: bool,
+}
+
+/// What is unmounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnmountOptions {
+    pub(crate) mount_point: PathBuf,
+    pub(crate) is_lazy: bool,
+}
+
+/// What the program is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Say(&'static str),
+    Mount(MountOptions),
+    /// `mount`, as the process that outlives the command.
+    Guard(MountOptions),
+    /// `mount`, as the process that answers.
+    Serve(MountOptions),
+    Unmount(UnmountOptions),
+    Status(Option<PathBuf>),
+}
+
+pub(crate) const GUARD: &str = "mount-guard";
+pub(crate) const SERVE: &str = "mount-server";
+const DEFAULT_SIZE_BYTES: u64 = 1 << 30;
+const SMALLEST_SIZE_BYTES: u64 = 1 << 20;
+/// As many pages as a pool can number.
+const LARGEST_SIZE_BYTES: u64 = (u32::MAX as u64 - 1) * 4096;
+
+impl MountOptions {
+    /// The same as arguments, with absolute paths.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec!["--size".into(), self.size_bytes.to_string().into()];
+        for (name, path) in [("--from", &self.from), ("--to", &self.to)] {
+            if let Some(path) = path {
+                arguments.extend([name.into(), path.clone().into()]);
+            }
+        }
+        let flags = [
+            ("--foreground", self.is_in_foreground),
+            ("--no-cache", self.caching == Caching::Nothing),
+            ("--suid", self.obeys_set_ids),
+            ("--dev", self.obeys_devices),
+        ];
+        arguments.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| OsString::from(name)));
+        arguments.extend(["--".into(), self.mount_point.clone().into()]);
+        arguments
+    }
+}
+
+/// What the arguments ask for, or why they cannot be.
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, String> {
+    let arguments: Vec<OsString> = arguments.collect();
+    let Some((verb, rest)) = arguments.split_first() else { return Ok(Command::Say(HELP)) };
+    let wants_help = rest.iter().take_while(|argument| *argument != "--").any(|a| a == "--help" || a == "-h");
+    match verb.to_str() {
+        Some("--help" | "-h" | "help") => Ok(Command::Say(HELP)),
+        Some("--version") => Ok(Command::Say(concat!("scalefs ", env!("CARGO_PKG_VERSION")))),
+        Some("mount") if wants_help => Ok(Command::Say(MOUNT_HELP)),
+        Some("unmount") if wants_help => Ok(Command::Say(UNMOUNT_HELP)),
+        Some("status") if wants_help => Ok(Command::Say(STATUS_HELP)),
+        Some("mount") => parse_mount(rest).map(Command::Mount),
+        Some(GUARD) => parse_mount(rest).map(Command::Guard),
+        Some(SERVE) => parse_mount(rest).map(Command::Serve),
+        Some("unmount") => parse_unmount(rest).map(Command::Unmount),
+        Some("status") => parse_status(rest).map(Command::Status),
+        _ => Err(format!("expected mount, unmount or status, got {}: see scalefs --help", verb.display())),
+    }
+}
+
+/// Arguments of a verb: options by name, and what is left.
+struct Arguments<'a> {
+    verb: &'static str,
+    rest: std::slice::Iter<'a, OsString>,
+    only_paths: bool,
+}
+
+impl<'a> Arguments<'a> {
+    fn of(verb: &'static str, arguments: &'a [OsString]) -> Arguments<'a> {
+        Arguments { verb, rest: arguments.iter(), only_paths: false }
+    }
+
+    /// The next argument, and whether it is an option.
+    fn next(&mut self) -> Option<(&'a OsStr, bool)> {
+        let argument = self.rest.next()?;
+        if argument == "--" && !self.only_paths {
+            self.only_paths = true;
+            return self.next();
+        }
+        Some((argument, !self.only_paths && argument.as_encoded_bytes().starts_with(b"-")))
+    }
+
+    fn value(&mut self, option: &str) -> Result<&'a OsStr, String> {
+        self.rest.next().map(OsString::as_os_str).ok_or_else(|| format!("{option} needs a value: see scalefs {} --help", self.verb))
+    }
+
+    fn unknown(&self, option: &OsStr) -> String {
+        format!("{} is no option of {verb}: see scalefs {verb} --help", option.display(), verb = self.verb)
+    }
+
+    /// The one path that is wanted.
+    fn only(&self, paths: &[&OsStr]) -> Result<PathBuf, String> {
+        match paths {
+            [path] if !path.is_empty() => absolute(path),
+            _ => Err(format!("expected one directory, got {}: see scalefs {} --help", paths.len(), self.verb)),
+        }
+    }
+}
+
+fn absolute(path: &OsStr) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| format!("{}: {error}", Path::new(path).display()))
+}
+
+fn parse_mount(arguments: &[OsString]) -> Result<MountOptions, String> {
+    let mut options = MountOptions {
+        mount_point: PathBuf::new(),
+        size_bytes: DEFAULT_SIZE_BYTES,
+        from: None,
+        to: None,
+        is_in_foreground: false,
+        caching: Caching::Full,
+        obeys_set_ids: false,
+        obeys_devices: false,
+    };
+    let (mut arguments, mut paths) = (Arguments::of("mount", arguments), Vec::new());
+    while let Some((argument, is_option)) = arguments.next() {
+        match argument.to_str() {
+            _ if !is_option => paths.push(argument),
+            Some("--size") => options.size_bytes = parse_size(arguments.value("--size")?)?,
+            Some("--from") => options.from = Some(absolute(arguments.value("--from")?)?),
+            Some("--to") => options.to = Some(absolute(arguments.value("--to")?)?),
+            Some("--foreground") => options.is_in_foreground = true,
+            Some("--no-cache") => options.caching = Caching::Nothing,
+            Some("--suid") => options.obeys_set_ids = true,
+            Some("--dev") => options.obeys_devices = true,
+            _ => return Err(arguments.unknown(argument)),
+        }
+    }
+    options.mount_point = arguments.only(&paths)?;
+    Ok(options)
+}
+
+fn parse_unmount(arguments: &[OsString]) -> Result<UnmountOptions, String> {
+    let (mut arguments, mut paths, mut is_lazy) = (Arguments::of("unmount", arguments), Vec::new(), false);
+    while let Some((argument, is_option)) = arguments.next() {
+        match argument.to_str() {
+            _ if !is_option => paths.push(argument),
+            Some("--lazy") => is_lazy = true,
+            _ => return Err(arguments.unknown(argument)),
+        }
+    }
+    Ok(UnmountOptions { mount_point: arguments.only(&paths)?, is_lazy })
+}
+
+fn parse_status(arguments: &[OsString]) -> Result<Option<PathBuf>, String> {
+    let (mut arguments, mut paths) = (Arguments::of("status", arguments), Vec::new());
+    while let Some((argument, is_option)) = arguments.next() {
+        if is_option {
+            return Err(arguments.unknown(argument));
+        }
+        paths.push(argument);
+    }
+    if paths.is_empty() { Ok(None) } else { arguments.only(&paths).map(Some) }
+}
+
+/// A number of bytes, with K, M or G for powers of 1,024.
+fn parse_size(text: &OsStr) -> Result<u64, String> {
+    let wrong = || format!("--size: expected a number such as 512M, got {}", text.display());
+    let digits = text.to_str().ok_or_else(wrong)?;
+    let (digits, unit) = match digits.char_indices().next_back() {
+        Some((end, 'K' | 'k')) => (&digits[..end], 1 << 10),
+        Some((end, 'M' | 'm')) => (&digits[..end], 1 << 20),
+        Some((end, 'G' | 'g')) => (&digits[..end], 1 << 30),
+        _ => (digits, 1),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let size = if is_number { digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)) } else { None };
+    match size.ok_or_else(wrong)? {
+        size if (SMALLEST_SIZE_BYTES..=LARGEST_SIZE_BYTES).contains(&size) => Ok(size),
+        _ => Err(format!("--size: expected 1M to {}G, got {}", LARGEST_SIZE_BYTES >> 30, text.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Command, String> {
+        parse(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = [("1048576", 1 << 20), ("4096K", 4 << 20), ("3m", 3 << 20), ("2G", 2 << 30)];
+        for (text, size) in sizes {
+            assert_eq!(parse_size(text.as_ref()), Ok(size), "{text}");
+        }
+        for text in ["", "G", "-1", "1.5G", "12T", "1 G", "1023K", "99999999G", "99999999999999999999G", "+5G"] {
+            assert!(parse_size(text.as_ref()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_say_the_same_again() {
+        let command = parsed(&["mount", "--to", "out.tar", "--size", "5M", "--suid", "--no-cache", "--", "--place"]);
+        let Ok(Command::Mount(options)) = command else { panic!("{command:?}") };
+        assert!(options.mount_point.is_absolute() && options.mount_point.ends_with("--place"));
+        assert_eq!(parse_mount(&options.arguments()), Ok(options));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (arguments, expected) in [
+            (vec!["mount"], "expected one directory, got 0"),
+            (vec!["mount", "a", "b"], "expected one directory, got 2"),
+            (vec!["mount", ""], "expected one directory, got 1"),
+            (vec!["mount", "--size"], "--size needs a value"),
+            (vec!["mount", "--siez", "1G", "a"], "--siez is no option of mount"),
+            (vec!["mout", "a"], "expected mount, unmount or status, got mout"),
+            (vec!["unmount", "--to", "a"], "--to is no option of unmount"),
+            (vec!["status", "a", "b"], "expected one directory, got 2"),
+        ] {
+            let said = parsed(&arguments).expect_err("it is wrong");
+            assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+        }
+    }
+
+    #[test]
+    fn each_verb_has_help() {
+        for verb in ["mount", "unmount", "status"] {
+            let Ok(Command::Say(text)) = parsed(&[verb, "--help"]) else { panic!("{verb}") };
+            assert!(text.starts_with(&format!("scalefs {verb}")));
+        }
+        assert!(matches!(parsed(&["mount", "--", "--help"]), Ok(Command::Mount(_))));
+    }
+}

@@ -1,0 +1,120 @@
+//! The server: holds the data, and answers the kernel until the mount is taken away.
+
+use std::io::Write;
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use fuser::{Config, MountOption, Session, SessionACL};
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::SignalFd;
+use scalefs::{FileSystem, OwnedConfig};
+
+use crate::copies;
+use crate::door::Door;
+use crate::guard::be_silent;
+use crate::mount::READY;
+use crate::mounts;
+use crate::options::MountOptions;
+use crate::unmount::{InUse, take_away};
+
+/// Of a program that a signal has ended.
+const ENDED_BY_SIGNAL: i32 = 130;
+/// Names and inodes get a fourth of the room that data get, and this at least. Memory is taken as it is used.
+const SMALLEST_METADATA_BYTES: usize = 64 << 20;
+const DATA_FOR_METADATA: u64 = 4;
+/// A request waits for no other, so that few do; more than processors, since some wait for memory.
+const WORKERS_BEYOND_PROCESSORS: usize = 1;
+
+/// `mount`, as the process that answers: returns when the mount was taken away and all is done.
+pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(|error| failed("guarding the guard", &error.desc()))?;
+    let is_mounted = Arc::new(AtomicBool::new(false));
+    end_by_signals(options, &is_mounted)?;
+    let files = FileSystem::create(config(options)).map_err(|error| failed("making the file system", &error))?;
+    if let Some(from) = &options.from {
+        let copied = copies::load(&files, from)?;
+        eprintln!("scalefs: copied from {}: {copied}", from.display());
+    }
+    let notifier = Arc::new(OnceLock::new());
+    let door = Door::new(&files, options.caching, notifier.clone()).map_err(|error| failed("making the file system", &error))?;
+    let session = Session::new(door, &options.mount_point, &session_config(options));
+    let session = session.map_err(|error| failed(&format!("mounting at {}", options.mount_point.display()), &error))?;
+    is_mounted.store(true, Ordering::SeqCst);
+    // The kernel has sent nothing but its greeting yet.
+    let _ = notifier.set(session.notifier());
+    println!("{READY}");
+    let _ = std::io::stdout().flush();
+    if !options.is_in_foreground {
+        be_silent();
+    }
+    session.run().map_err(|error| failed("answering the kernel", &error))?;
+    let Some(to) = &options.to else { return Ok(()) };
+    let saved = copies::save(&files, to).map(|copied| eprintln!("scalefs: copied to {}: {copied}", to.display()));
+    // Who has unmounted is another process, and looks there.
+    saved.inspect_err(|why| drop(std::fs::write(copies::failure_of(to), format!("{why}\n"))))
+}
+
+fn config(options: &MountOptions) -> OwnedConfig {
+    let metadata_bytes = usize::try_from(options.size_bytes / DATA_FOR_METADATA).unwrap_or(usize::MAX);
+    OwnedConfig {
+        metadata_bytes: metadata_bytes.max(SMALLEST_METADATA_BYTES),
+        page_count: u32::try_from(options.size_bytes / 4096).unwrap_or(u32::MAX - 1),
+        hash_seed: random(),
+        ..OwnedConfig::default()
+    }
+}
+
+/// Another number in each process.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}
+
+fn session_config(options: &MountOptions) -> Config {
+    let is_root = nix::unistd::geteuid().is_root();
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(mounts::source_of(std::process::id())),
+        MountOption::DefaultPermissions,
+        if options.obeys_set_ids { MountOption::Suid } else { MountOption::NoSuid },
+        if options.obeys_devices { MountOption::Dev } else { MountOption::NoDev },
+    ];
+    // Others may come in where root lets them.
+    config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    config.n_threads = Some(processors + WORKERS_BEYOND_PROCESSORS);
+    config.clone_fd = true;
+    config
+}
+
+/// Unmounts when the process is asked to end. A mount in use is detached, so that nothing is lost that somebody still writes;
+/// the second time the process ends at once.
+fn end_by_signals(options: &MountOptions, is_mounted: &Arc<AtomicBool>) -> Result<(), String> {
+    let signals = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect::<SigSet>();
+    let wrong = |error: Errno| format!("waiting for signals: {}", error.desc());
+    signals.thread_block().map_err(wrong)?;
+    let signals = SignalFd::new(&signals).map_err(wrong)?;
+    let (mount_point, is_mounted) = (options.mount_point.clone(), is_mounted.clone());
+    let mut is_ending = false;
+    thread::spawn(move || {
+        while let Ok(Some(signal)) = signals.read_signal() {
+            if !is_mounted.load(Ordering::SeqCst) || is_ending {
+                exit(ENDED_BY_SIGNAL);
+            }
+            // What comes from the terminal comes from the guard, too.
+            if signal.ssi_signo != Signal::SIGTERM as u32 {
+                continue;
+            }
+            is_ending = true;
+            if take_away(&mount_point, InUse::Refuse).is_err() {
+                eprintln!("scalefs: {} is in use: it ends with its last user", mount_point.display());
+                let _ = take_away(&mount_point, InUse::Detach);
+            }
+        }
+    });
+    Ok(())
+}
