@@ -18,6 +18,7 @@ from commutant.compare import CorpusComparisonDocument, RunComparisonDocument
 from commutant.conformance import ConformDocument
 from commutant.corpus import CORPUS_LINES
 from commutant.doctor import DoctorReport
+from commutant.gains import CompareDocument
 from commutant.kernels import KernelDocument, KernelListDocument
 from commutant.lock_view import Recording
 from commutant.lock_view.shown import LocksDocument
@@ -31,6 +32,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "analyze": ("Output of commutant analyze --format json", (AnalysisDocument,)),
     "cache": ("Output of commutant cache --format json", (CacheDocument,)),
+    "compare": ("Output of commutant compare --format json", (CompareDocument,)),
     "conform": ("Output of commutant conform --format json, and conform.json of its directory", (ConformDocument,)),
     "corpus": ("A line of a corpus file", CORPUS_LINES),
     "diff": ("Output of commutant diff --format json", (RunComparisonDocument, CorpusComparisonDocument)),

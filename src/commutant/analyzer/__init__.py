@@ -11,9 +11,10 @@ from commutant.analyzer.analysis import (
     to_kept,
 )
 from commutant.analyzer.commute import CallSet, PathOutcome
-from commutant.analyzer.condition import Conjunction, facts_of
+from commutant.analyzer.condition import Conjunction, constants_of, facts_of, rename_constants
 from commutant.analyzer.document import AnalysisDocument, KeptAnalysis, SetEntry
 from commutant.analyzer.facts import contradictory
+from commutant.analyzer.joint import JointCallSets, JointOutcome, check_correspondence, shared_attributes
 from commutant.analyzer.words.sentences import Phrase, phrase, sentence_of
 from commutant.analyzer.words.vocabulary import Vocabulary
 from commutant.pool import executor_named
@@ -23,6 +24,8 @@ __all__ = [
     "AnalysisDocument",
     "CallSet",
     "Conjunction",
+    "JointCallSets",
+    "JointOutcome",
     "KeptAnalysis",
     "PathOutcome",
     "Phrase",
@@ -30,14 +33,18 @@ __all__ = [
     "SetEntry",
     "Vocabulary",
     "analyze",
+    "check_correspondence",
     "conditions_fit_on_a_screen",
+    "constants_of",
     "contradictory",
     "estimated_costs",
     "executor_named",
     "facts_of",
     "from_kept",
     "phrase",
+    "rename_constants",
     "sentence_of",
     "sets_of_calls",
+    "shared_attributes",
     "to_kept",
 ]

@@ -93,11 +93,11 @@ class CallSet:
         self.calls = calls
         self.signatures: tuple[CallSignature, ...] = tuple(interface.signature(name) for name in calls)
         self._functions = tuple(getattr(interface, name) for name in calls)
-        self._parameters = [
+        self._parameters: list[list[tuple[str, Type, str]]] = [
             [(name, type_, f"{signature.name}.{index}.{name}") for name, type_ in signature.parameters.items()]
             for index, signature in enumerate(self.signatures)
         ]
-        self._labels = [f"{call}.{index}" for index, call in enumerate(calls)]
+        self.labels = [f"{call}.{index}" for index, call in enumerate(calls)]
         self._may_change = [not all(map(is_scalar, s.parameters.values())) for s in self.signatures]
         self._state_types = interface.state_types()
         self._scalars = [name for name, type_ in self._state_types.items() if is_scalar(type_)]
@@ -171,15 +171,12 @@ class CallSet:
         return outcome, [_fingerprint(result) for result in cube.first_results()] if self._runs_to_verify else []
 
     def _world(self, confirm: Callable[[Any, Any], None] | None) -> _World:
-        initial = self._unknown_state()
-        arguments = tuple(
-            [{name: unknown(type_, label) for name, type_, label in parameters} for parameters in self._parameters]
-        )
+        initial, arguments = self.begin()
         answers: Answers = {}
         bound: dict[Place, bool] = {}
 
         def perform(index: int, start: Corner, state: Interface) -> Any:
-            oracle = SymbolicOracle(self._labels[index], answers, state)
+            oracle = self.oracle(index, answers, state)
             try:
                 return self._perform(index, state, arguments[index], oracle)
             finally:
@@ -196,10 +193,14 @@ class CallSet:
         section 3.2), and that an implementation chose otherwise in another order may show nowhere."""
 
         def perform(index: int, start: Corner, state: Interface) -> Any:
-            oracle = SymbolicOracle(self._labels[index], world.answers, state, start)
+            oracle = self.oracle(index, world.answers, state, start)
             return self._perform(index, state, world.arguments[index], oracle)
 
         return Cube(world.initial, len(self.calls), perform, same_result, self._equivalent, confirm)
+
+    def oracle(self, index: int, answers: Answers, state: Interface, after: int = 0) -> SymbolicOracle:
+        """What answers a call's open questions."""
+        return SymbolicOracle(self.labels[index], answers, state, after)
 
     def _shown(self, index: int | None, subset: tuple[int, ...]) -> str:
         if (index, subset) == REFUSED:
@@ -272,15 +273,20 @@ class CallSet:
             check_not_shared(values)
             current().may_share = False
 
-    def _unknown_state(self) -> Interface:
-        def hook_of(name: str) -> EntryHook | None:
-            return self._hook(initial, name) if name in self._hooks or name in self._inner_hooks else None
-
-        initial = unknown_record(self.interface, self._state_types, hook_of=hook_of)
+    def begin(self) -> tuple[Interface, tuple[dict[str, Any], ...]]:
+        """The unknown state and the unknown arguments of each call."""
+        initial = unknown_record(self.interface, self._state_types, hook_of=lambda name: self.hook_of(initial, name))
         setattr(initial, IN_USE, ())
         for name in self._scalars:
             getattr(initial, name)  # before the arguments, so that sentences begin with the state
-        return initial
+        arguments = tuple(
+            [{name: unknown(type_, label) for name, type_, label in parameters} for parameters in self._parameters]
+        )
+        return initial, arguments
+
+    def hook_of(self, initial: Interface, name: str) -> EntryHook | None:
+        """What is asked of the entries of a map of the initial state, if anything is."""
+        return self._hook(initial, name) if name in self._hooks or name in self._inner_hooks else None
 
     def _hook(self, initial: Interface, name: str, *outer: Any) -> Callable[[Any, Any], bool]:
         """What is asked of an entry that becomes known to be present; `outer`: the entry that its map belongs to."""
@@ -291,10 +297,17 @@ class CallSet:
             for field in fields:
                 content = getattr(value, field).content
                 current().undo_with(setattr, content, "hook", content.hook)
-                content.hook = self._hook(initial, f"{name}.{field}", key, value)
+                content.hook = both_hold(content.hook, self._hook(initial, f"{name}.{field}", key, value))
             return all(self._holds(hook, initial, *outer, key, value) for hook in hooks)
 
         return holds
+
+
+def both_hold(first: EntryHook | None, second: EntryHook | None) -> EntryHook | None:
+    """A hook that asks both."""
+    if first is None or second is None:
+        return first or second
+    return lambda key, value: first(key, value) and second(key, value)
 
 
 def _may_be_of_choices(found: Difference, bound: dict[Place, bool]) -> bool:

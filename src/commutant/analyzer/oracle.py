@@ -40,13 +40,17 @@ class SymbolicOracle:
 
     Values handed out as unused to two calls may be the same one as long as no order needs both at once: an
     implementation may give the number to whoever comes first. `after` tells of a run that makes choices of its own
-    which calls have run before it (a bit for each).
+    which calls have run before it (a bit for each). `foreign` are answers that another interface got; no call sees
+    both, so a new value is none of those.
     """
 
-    def __init__(self, label: str, answers: Answers, state: Interface, after: int = 0) -> None:
+    def __init__(
+        self, label: str, answers: Answers, state: Interface, after: int = 0, foreign: Answers | None = None
+    ) -> None:
         self._label = label
         self._answers = answers
         self._state = state
+        self._foreign = foreign or {}
         self._after = f"{AFTER}{after}" if after else ""
         self._asked = 0
         self.is_bound = False
@@ -88,6 +92,9 @@ class SymbolicOracle:
             sort = type_.sort.__name__
             value = SortValue(current().new_sort_value(sort, ("constant", name), fresh=True), sort)
             current().put(self._answers, name, (type_, value))
+            for _, other in self._foreign.values():
+                if isinstance(other, SortValue) and other.sort == sort and current().is_fresh(other.index):
+                    current().restrict(Literal("same", *sorted((other.index, value.index))), False)
         answer: SortValue = self._answers[name][1]
         return answer
 

@@ -35,6 +35,7 @@ _CANNOT_BE_LOOKED_AT = (errno.EACCES, errno.ENAMETOOLONG)
 
 VERBS = (
     "analyze",
+    "compare",
     "generate",
     "check",
     "resume",

@@ -146,6 +146,9 @@ class Interface(Record):
     interface_name: ClassVar[str] = ""
     """The name on the command line; the class's name in lower case unless given."""
 
+    stands_for: ClassVar[Mapping[str, str]] = {}
+    """Calls that do the work of another interface's call of another name: `{"fstatx": "fstat"}` (`compare`)."""
+
     def __init__(self) -> None:
         for name, type_ in type(self).state_types().items():
             given = hasattr(type(self), name)

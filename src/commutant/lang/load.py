@@ -6,6 +6,7 @@ A model is a program and runs with the rights of its user; docs and SECURITY.md 
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import importlib
 import importlib.util
@@ -18,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from commutant.lang.alike import building_alike, value_classes
 from commutant.lang.interface import Interface
 from commutant.support import UsageError, did_you_mean, text_of
 
@@ -39,6 +41,7 @@ SHIPPED = {
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
     "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",
     "processes": "commutant.interfaces.processes:Processes",
+    "put-max": "commutant.interfaces.libraries.put_max:PutMax",
     "queue": "commutant.interfaces.libraries.queue:Queue",
     "queue-unordered": "commutant.interfaces.libraries.queue:UnorderedQueue",
     "refcount": "commutant.interfaces.libraries.refcount:ReferenceCount",
@@ -54,14 +57,17 @@ ESCAPES = (Exception, SystemExit, GeneratorExit)
 """What may come out of a model's code that is the model's fault; an interrupt is not, nor a defect of the engine's."""
 
 
-def load_interface(argument: str) -> type[Interface]:
-    """The model that `argument` names; UsageError if there is none or it cannot be loaded."""
+def load_interface(argument: str, beside: type[Interface] | None = None) -> type[Interface]:
+    """The model that `argument` names; UsageError if there is none or it cannot be loaded.
+
+    With another model `beside` it, what a file declares as that one's file does is one class (`alike`).
+    """
     if argument in SHIPPED:
         module_name, _, class_name = SHIPPED[argument].partition(":")
         return _pick(importlib.import_module(module_name), class_name, argument)
     path_text, _, class_name = argument.partition(":")
     if path_text.endswith(".py"):
-        return _pick(_module_from_file(Path(path_text)), class_name, argument)
+        return _pick(_module_from_file(Path(path_text), beside), class_name, argument)
     if class_name:
         return _pick(_module_by_name(path_text), class_name, argument)
     raise UsageError(f"unknown interface {argument!r}: {_known_to(argument)}")
@@ -139,16 +145,21 @@ def _imported(source: bytes, module: ModuleType) -> list[str]:
     return names
 
 
-def _module_from_file(path: Path) -> ModuleType:
+def _module_from_file(path: Path, beside: type[Interface] | None = None) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"{path}: expected a Python file with a model, found no such file")
     name = "commutant_model_" + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    known = {} if beside is None or beside.__module__ == name else value_classes(beside)
+    if known and beside is not None:
+        name += f"_beside_{hashlib.sha256(beside.__module__.encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: cannot be loaded as a Python file")
     module = importlib.util.module_from_spec(spec)
+    if known:
+        vars(module)["__builtins__"] = {**vars(builtins), "__build_class__": building_alike(known)}
     sys.modules[name] = module
     _keep_alive()
     _models.add(name)

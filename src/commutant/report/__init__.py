@@ -23,6 +23,7 @@ from commutant.report.listing import chosen_tests, line_of_test, lines_of_tests,
 from commutant.report.markdown import cell, code, folded, table
 from commutant.report.overview import run_markdown
 from commutant.report.page import write_html
+from commutant.report.palette import LIGHT, text_colour
 from commutant.report.parallel import ParallelCall, parallel_calls
 from commutant.report.ranking import SharedVariable, rank_shared
 from commutant.report.reach import not_reached
@@ -33,6 +34,7 @@ from commutant.report.variables import by_variable
 
 __all__ = [
     "BADNESS",
+    "LIGHT",
     "Cause",
     "FindingGroup",
     "FingerprintTable",
@@ -84,6 +86,7 @@ __all__ = [
     "run_markdown",
     "sarif",
     "table",
+    "text_colour",
     "total_counts",
     "write_html",
 ]

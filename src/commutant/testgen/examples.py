@@ -117,6 +117,18 @@ def difference(example: Example) -> OrderDifference | None:
     return _difference_of_states(model, start, example)
 
 
+def commutes_concretely(example: Example) -> bool:
+    """Whether some outcome of the example's calls is acceptable in every order of them."""
+    model = ConcreteModel(type(example.state))
+    start = model.start(example.state)
+    with faults_of(type(example.state), "observe"):
+        observe = list(example.state.observe(example.values))
+    observation = model.observation(observe, repr(observe))
+    calls = [model.call_under_test(place, *one) for place, one in enumerate(example.calls)]
+    seen = [set(model.outcomes(start, calls, order, observation)) for order in permutations(range(len(calls)))]
+    return bool(set.intersection(*seen))
+
+
 def _difference_of_states(model: ConcreteModel, start: Start, example: Example) -> OrderDifference | None:
     """For a model that observes nothing, or not enough: the states that the orders end in."""
     names = _told_apart([call for call, _ in example.calls])

@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from commutant.interfaces.posix.data import DataCalls
 from commutant.interfaces.posix.descriptors import DescriptorCalls
@@ -120,3 +121,4 @@ class PosixCommutative(
     """The calls of posix18 with the changes above."""
 
     interface_name = "posix-commutative"
+    stands_for: ClassVar[Mapping[str, str]] = {"fstatx": "fstat"}
