@@ -11,7 +11,7 @@ from commutant.analyzer.analysis import (
     to_kept,
 )
 from commutant.analyzer.commute import CallSet, PathOutcome
-from commutant.analyzer.condition import Conjunction, constants_of, facts_of, rename_constants
+from commutant.analyzer.condition import Conjunction, Fact, constants_of, facts_of, rename_constants
 from commutant.analyzer.document import AnalysisDocument, KeptAnalysis, SetEntry
 from commutant.analyzer.facts import contradictory
 from commutant.analyzer.joint import JointCallSets, JointOutcome, check_correspondence, shared_attributes
@@ -24,6 +24,7 @@ __all__ = [
     "AnalysisDocument",
     "CallSet",
     "Conjunction",
+    "Fact",
     "JointCallSets",
     "JointOutcome",
     "KeptAnalysis",

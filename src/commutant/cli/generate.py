@@ -83,6 +83,10 @@ def command(
             console.message(f"{name}: {one}")
     if corpus.has_searched:
         console.message(f"{corpus.interface} has no setup(): set-ups were found by a search over its calls")
+    if corpus.level == "cover":
+        left_out = sum(corpus.left_out.values())
+        every = len(corpus.tests) + left_out
+        console.message(f"level cover leaves out {left_out} of the {every} tests of level conflict")
     made = f"{plural(len(corpus.tests), 'test')} of {corpus.interface}, level {corpus.level}"
     console.write(f"{made}: {console.one_line(str(path))}\n")
     if (test := first_test(corpus.tests)) is not None:
@@ -134,10 +138,18 @@ def _document(corpus: Corpus, tests: Counter[tuple[str, ...]], seconds: float, p
         level=corpus.level,
         corpus=str(path),
         tests=len(corpus.tests),
+        left_out=sum(corpus.left_out.values()),
         without_setup=corpus.without_setup,
         untested={name: tuple(of_set) for name, of_set in corpus.untested.items()},
         sets=tuple(
-            GeneratedSetEntry(one.calls, one.paths, one.commutative_paths, one.unknown, tests.get(one.calls, 0))
+            GeneratedSetEntry(
+                one.calls,
+                one.paths,
+                one.commutative_paths,
+                one.unknown,
+                tests.get(one.calls, 0),
+                corpus.left_out.get(one.calls, 0),
+            )
             for one in corpus.analysis.sets
         ),
     )

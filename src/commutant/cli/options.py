@@ -167,7 +167,8 @@ def level(function: F) -> F:
         type=click.Choice(LEVELS),
         default="conflict",
         show_default=True,
-        help="One test per path; per pattern of equal and distinct values; or with flags and contents too.",
+        help="One test per path; as few as show how calls meet; one per pattern of equal and distinct values; or with "
+        "flags and contents too.",
     )(function)
 
 

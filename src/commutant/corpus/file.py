@@ -56,6 +56,8 @@ class Corpus:
     untested: Mapping[str, Sequence[Untested]] = field(default_factory=dict)
     analysis: Analysis | None = field(default=None, compare=False, repr=False)
     has_searched: bool = field(default=False, compare=False)
+    left_out: Mapping[tuple[str, ...], int] = field(default_factory=dict, compare=False)
+    """Per set of calls, how many tests of level `conflict` the level `cover` leaves out."""
 
     @property
     def without_setup(self) -> dict[str, int]:

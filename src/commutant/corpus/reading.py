@@ -47,7 +47,7 @@ MAX_KEPT_CHARACTERS = 1 << 25
 """So much text of each kind of part is kept with its value, whatever a file holds."""
 
 _DESCRIPTION = re.compile(
-    r'\{"id":"([A-Za-z0-9_-]+)","level":"(path|conflict|full)","path":(0|[1-9][0-9]{0,18}),'
+    r'\{"id":"([A-Za-z0-9_-]+)","level":"(path|cover|conflict|full)","path":(0|[1-9][0-9]{0,18}),'
     r'"class":("[^"\\]*(?:\\.[^"\\]*)*"),',
     re.ASCII,
 )

@@ -47,8 +47,8 @@ _HASH = re.compile(r"[0-9A-Za-z._:+-]{1,128}", re.ASCII)
 
 T = TypeVar("T")
 
-Level = Literal["path", "conflict", "full"]
-LEVELS: tuple[Level, ...] = ("path", "conflict", "full")
+Level = Literal["path", "cover", "conflict", "full"]
+LEVELS: tuple[Level, ...] = ("path", "cover", "conflict", "full")
 """Coverage levels, from few classes to many (docs/reference/models.md)."""
 
 SetOfCalls = Annotated[tuple[str, ...], Meta(min_length=1, max_length=MAX_CALLS_PER_SET)]

@@ -16,7 +16,7 @@ from commutant.gains.documents import (
     ComparedSetEntry,
     ExampleEntry,
 )
-from commutant.gains.situations import Change, compare_set
+from commutant.gains.situations import ChangedSituation, compare_set
 from commutant.lang import Interface, model_hash
 from commutant.pool import ModelReference, map_in_processes
 from commutant.support import OnProgress, UsageError, no_progress, plural
@@ -125,7 +125,7 @@ def _compare(work: _Work) -> ComparedSetEntry:
     )
 
 
-def _changed(changes: Sequence[Change], own: Sequence[str]) -> ChangedEntry | None:
+def _changed(changes: Sequence[ChangedSituation], own: Sequence[str]) -> ChangedEntry | None:
     if not changes:
         return None
     confirmed = [change.example.is_confirmed for change in changes]

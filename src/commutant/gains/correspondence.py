@@ -97,7 +97,7 @@ class SameCode:
             return False
         if not all(self._globals(name, mine, theirs) for name in names_in(mine.__code__)):
             return False
-        return all(self._methods(name, name) for name in asked_of_self(mine) if not name.startswith("__"))
+        return all(self._methods(name, name) for name in names_of_self(mine) if not name.startswith("__"))
 
     def _globals(self, name: str, mine: FunctionType, theirs: FunctionType) -> bool:
         one, other = mine.__globals__.get(name), theirs.__globals__.get(name)
@@ -131,7 +131,7 @@ class _Code:
     __hash__ = None  # type: ignore[assignment]
 
 
-def asked_of_self(function: FunctionType) -> set[str]:
+def names_of_self(function: FunctionType) -> set[str]:
     """The names that a method asks of its first argument; all that it speaks of where that cannot be said."""
     if not function.__code__.co_argcount:
         return set()

@@ -54,7 +54,7 @@ class TwoExamples(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class JointPath:
     """A path through both interfaces: what it decided, and its two verdicts. The first `decided` facts are of the first
     interface's calls."""
 
@@ -77,7 +77,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedSituation:
     """A situation gained or lost: wholly or in part, by which values of the second interface's own parameters (the
     fewest), and an example."""
 
@@ -99,8 +99,8 @@ class SetComparison:
     refused: int = 0
     commuting: int = 0
     unlucky: int = 0
-    gained: list[Change] = field(default_factory=list)
-    lost: list[Change] = field(default_factory=list)
+    gained: list[ChangedSituation] = field(default_factory=list)
+    lost: list[ChangedSituation] = field(default_factory=list)
 
 
 def compare_set(
@@ -122,14 +122,14 @@ def compare_set(
     return comparison
 
 
-def _leaves(sets: JointCallSets, sorts: dict[str, type[Sort]]) -> Iterator[Leaf]:
+def _leaves(sets: JointCallSets, sorts: dict[str, type[Sort]]) -> Iterator[JointPath]:
     for path in explore(sets.run):
         found = path.result
         if found is None:
             continue
         first, second = found.first.commutes, found.second.commutes
         example = _example(sets, path.context, found, sorts) if first != second else None
-        yield Leaf(facts_of(path.context, path.decisions), found.decided, first, second, example)
+        yield JointPath(facts_of(path.context, path.decisions), found.decided, first, second, example)
 
 
 def _example(sets: JointCallSets, context: Context, found: JointOutcome, sorts: dict[str, type[Sort]]) -> TwoExamples:
@@ -148,7 +148,7 @@ def _example(sets: JointCallSets, context: Context, found: JointOutcome, sorts: 
     return TwoExamples(*(Example((), *half, values) for half in halves))
 
 
-def _judge(group: Sequence[Leaf], commuting: Sequence[Conjunction], comparison: SetComparison) -> None:
+def _judge(group: Sequence[JointPath], commuting: Sequence[Conjunction], comparison: SetComparison) -> None:
     """Counts a situation, given as the paths through it."""
     facts = group[0].facts[: group[0].decided]
     if group[0].first_commutes:
@@ -167,18 +167,18 @@ def _judge(group: Sequence[Leaf], commuting: Sequence[Conjunction], comparison: 
         comparison.gained.append(_change(changed, wholly=_covered(group, group[0].decided)))
 
 
-def _change(leaves: Sequence[Leaf], *, wholly: bool) -> Change:
+def _change(leaves: Sequence[JointPath], *, wholly: bool) -> ChangedSituation:
     fewest = min(leaves, key=lambda leaf: (len(leaf.parameters), sorted(leaf.parameters)))
     alike = [leaf.example for leaf in leaves if leaf.parameters == fewest.parameters and leaf.example is not None]
-    return Change(wholly, fewest.parameters, min(alike, key=lambda example: example.size))
+    return ChangedSituation(wholly, fewest.parameters, min(alike, key=lambda example: example.size))
 
 
-def _covered(leaves: Sequence[Leaf], depth: int) -> bool:
+def _covered(leaves: Sequence[JointPath], depth: int) -> bool:
     """Whether in every state of these paths, which have decided alike so far, the second interface's calls commute for
     some value of what is its own: of its parameters and its choices."""
     if len(leaves) == 1:
         return leaves[0].second_commutes
-    sides: dict[bool, list[Leaf]] = {}
+    sides: dict[bool, list[JointPath]] = {}
     for leaf in leaves:
         sides.setdefault(leaf.facts[depth].holds, []).append(leaf)
     found = [_covered(side, depth + 1) for side in sides.values()]
@@ -189,7 +189,7 @@ def _has_choice(facts: Conjunction) -> bool:
     return any(_CHOICE.match(name) for fact in facts for name in constants_of(fact))
 
 
-def _renamed(leaf: Leaf) -> Conjunction:
+def _renamed(leaf: JointPath) -> Conjunction:
     """What the first interface has decided, with its choices under other names: two paths speak of two choices even if
     they call them the same."""
     facts = leaf.facts[: leaf.decided]

@@ -19,12 +19,14 @@ class GeneratedSetEntry(Part, frozen=True):
     commutative_paths: Count
     unknown: Count
     tests: Count
+    left_out: Count
 
 
 class GenerateDocument(Document, frozen=True):
     """An analysis with the number of tests per set; `corpus` is the file that was written.
 
-    Per set of calls, `without_setup` counts the classes that have no test, and `untested` says why.
+    `left_out` counts the tests of level `conflict` that level `cover` leaves out. Per set of calls, `without_setup`
+    counts the classes that have no test, and `untested` says why.
     """
 
     interface: str
@@ -33,6 +35,7 @@ class GenerateDocument(Document, frozen=True):
     level: Level
     corpus: str
     tests: Count
+    left_out: Count
     without_setup: Mapping[str, Count]
     untested: Mapping[str, tuple[Untested, ...]]
     sets: tuple[GeneratedSetEntry, ...]
@@ -51,3 +54,4 @@ class KeptCounts(Part, frozen=True):
     tests: tuple[KeptSetCount, ...]
     untested: dict[str, tuple[Untested, ...]]
     searched: bool
+    left_out: tuple[KeptSetCount, ...]

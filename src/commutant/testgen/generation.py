@@ -29,6 +29,7 @@ from commutant.pool import MakeExecutor, ModelReference, map_in_processes, name_
 from commutant.support import OnProgress, ResultCache, UsageError, engine_hash, no_progress, paused_collector, plural
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import classes
+from commutant.testgen.cover import Cover
 from commutant.testgen.document import KeptCounts, KeptSetCount
 from commutant.testgen.materialize import Materializer
 from commutant.testgen.setups import Untestable
@@ -99,7 +100,8 @@ def generate(
         for one, generated in zip(chosen, found, strict=True)
     )
     analysis = Analysis(interface, size, time.perf_counter() - started, sets)
-    corpus = Corpus(interface.interface_name, level, model, tests, untested, analysis, searched)
+    left_out = {one: generated.left_out for one, generated in zip(chosen, found, strict=True) if generated.left_out}
+    corpus = Corpus(interface.interface_name, level, model, tests, untested, analysis, searched, left_out)
     if cache is not None:
         cache.put("corpus", key, _to_kept(corpus, analysis, tests))
     return corpus
@@ -127,6 +129,7 @@ def _to_kept(corpus: Corpus, analysis: Analysis, tests: PackedTests) -> bytes:
         tests=tuple(KeptSetCount(key, count) for key, count in tests.per_set.items()),
         untested={name: tuple(of_set) for name, of_set in corpus.untested.items()},
         searched=corpus.has_searched,
+        left_out=tuple(KeptSetCount(key, count) for key, count in corpus.left_out.items()),
     )
     return encode(counts) + b"\n" + to_kept(analysis) + b"\n" + tests.members
 
@@ -144,16 +147,18 @@ def _from_kept(
     if analysis is None:
         return None
     tests = PackedTests(members, {one.calls: one.tests for one in counts.tests})
-    return Corpus(interface.interface_name, level, model, tests, counts.untested, analysis, counts.searched)
+    left_out = {one.calls: one.tests for one in counts.left_out}
+    return Corpus(interface.interface_name, level, model, tests, counts.untested, analysis, counts.searched, left_out)
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSet:
-    """The tests of one set as a member of a corpus file, how many they are, and which of its classes have none;
-    `has_searched`: the calls of a set-up were found by search."""
+    """The tests of one set as a member of a corpus file, how many they are, how many more the level leaves out, and
+    which of its classes have none; `has_searched`: the calls of a set-up were found by search."""
 
     packed: bytes
     tests: int
+    left_out: int
     paths: int
     commutative_paths: int
     untested: tuple[Untested, ...]
@@ -166,8 +171,9 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
     call_set = CallSet(interface, calls)
     materializer = Materializer(interface, calls, level)
     words = _Words(Vocabulary(interface, call_set.signatures))
+    cover = Cover(interface, calls) if level == "cover" else None
     lines: dict[str, str] = {}
-    paths = commutative = 0
+    paths = commutative = left_out = 0
     untested = UntestedClasses()
     path: tuple[Decision, ...] | None = None
     outcome: PathOutcome | None = None
@@ -183,18 +189,31 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
                 continue
             if not is_same_run:
                 on_path = words.of_path(found.context, path, found.context.restricted)
+            covered = None
+            if cover is not None:
+                covered = cover.of_class(found.context)
+                if not cover.adds(covered):
+                    left_out += materializer.count(found.context, outcome)
+                    continue
             beside = words.sentence(found.context, found.beyond_path) if found.beyond_path else ""
             description = "; ".join(filter(None, (on_path, beside)))
             begin_path()
             try:
-                for test_id, line in materializer.lines(found.context, outcome, commutative - 1, description):
-                    lines.setdefault(test_id, line)
+                made = materializer.lines(found.context, outcome, commutative - 1, description)
             except Untestable as untestable:
                 untested.add(untestable.reason, untestable.example)
+                continue
+            for test in made:
+                if lines.setdefault(test.id, test.line) is test.line and cover is not None and covered is not None:
+                    cover.add(test.id, covered, test.processes)
     if not paths:
         raise no_state(interface, calls)
+    if cover is not None:
+        kept = cover.kept()
+        left_out += len(lines) - len(kept)
+        lines = {test_id: line for test_id, line in lines.items() if test_id in kept}
     packed = pack(lines.values()) if lines else b""
-    return GeneratedSet(packed, len(lines), paths, commutative, untested.found, materializer.has_searched)
+    return GeneratedSet(packed, len(lines), left_out, paths, commutative, untested.found, materializer.has_searched)
 
 
 class _Words:

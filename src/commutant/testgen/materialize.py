@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import NamedTuple
 
 from commutant.analyzer import PathOutcome
 from commutant.corpus import PlacedCall, Value, encode, id_of
@@ -23,6 +24,14 @@ from commutant.testgen.frozen import Frozen, thaw
 from commutant.testgen.setups import Untestable, setups_of
 from commutant.testgen.state_text import state_text
 from commutant.testgen.valuation import Valuation, sorts_of
+
+
+class MadeTest(NamedTuple):
+    """A test: its id, its line in a corpus, and the process of each call."""
+
+    id: str
+    line: str
+    processes: tuple[int, ...]
 
 
 class Materializer:
@@ -50,20 +59,15 @@ class Materializer:
         self._setups = setups_of(interface)  # type: ignore[arg-type]  # a class can be hashed, though its instances cannot
         self._shared_calls: dict[Frozen, _Call] = {}
 
-    def lines(self, context: Context, outcome: PathOutcome, path: int, description: str) -> list[tuple[str, str]]:
-        """The tests for a class by id, as lines of a corpus, one per placement in processes; Untestable if there is
-        none.
+    def lines(self, context: Context, outcome: PathOutcome, path: int, description: str) -> list[MadeTest]:
+        """The tests for a class, one per placement in processes; Untestable if there is none.
 
         Where a state that stands for the class cannot be built, one of smaller numbers is tried, and one with open
         flags on their other side.
         """
         valuation = Valuation(context, self.sorts, outcome.arguments)
         arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
-        placements = [
-            processes
-            for processes in self._placements(arguments)
-            if not self._is_mirror_image(context, outcome, processes)
-        ]
+        placements = self._new_placements(context, outcome, arguments)
         if not placements:
             return []
         about = f'","level":"{self.level}","path":{path},"class":{encode(description)},'
@@ -77,6 +81,22 @@ class Materializer:
                     return self._lines(valuation, outcome, arguments, placements, about)
             raise untestable
 
+    def count(self, context: Context, outcome: PathOutcome) -> int:
+        """How many tests a class has, one per placement; they are not made, and are none any more for `lines`."""
+        valuation = Valuation(context, self.sorts, outcome.arguments)
+        arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
+        return len(self._new_placements(context, outcome, arguments))
+
+    def _new_placements(
+        self, context: Context, outcome: PathOutcome, arguments: Sequence[Sequence[Frozen]]
+    ) -> list[tuple[int, ...]]:
+        """The placements of a class that are no mirror images of tests before."""
+        return [
+            processes
+            for processes in self._placements(arguments)
+            if not self._is_mirror_image(context, outcome, processes)
+        ]
+
     def _lines(
         self,
         valuation: Valuation,
@@ -84,7 +104,7 @@ class Materializer:
         arguments: Sequence[Sequence[Frozen]],
         placements: Sequence[tuple[int, ...]],
         about: str,
-    ) -> list[tuple[str, str]]:
+    ) -> list[MadeTest]:
         wanted = valuation.frozen_state(outcome.initial)
         built, names = self._setups.of(wanted, self._gone(wanted, arguments))
         self.has_searched = self.has_searched or built.is_found
@@ -101,7 +121,7 @@ class Materializer:
         for processes in placements:
             content = f'"calls":[{",".join(self._place(calls, processes))}],{rest}'
             test_id = id_of(self._set_name, f"{{{content}".encode())
-            lines.append((test_id, f'{{"id":"{test_id}{about}{content}'))
+            lines.append(MadeTest(test_id, f'{{"id":"{test_id}{about}{content}', processes))
         return lines
 
     def _gone(self, wanted: Frozen, arguments: Sequence[Sequence[Frozen]]) -> tuple[OpaqueValue, ...]:
