@@ -36,6 +36,60 @@ static sem_t planted_semaphore, planted_timed_semaphore;
 static volatile int planted_inlined;
 static struct { atomic_uint next, serving; } planted_ticket;
 
+/* A lock of one byte, bit 0 taken, bit 1 that threads are parked. It is given back by an exchange that may fail, then by a plain
+ * store; each third time that somebody is woken it is passed on to him, and the byte shows that at most by a smaller bit. */
+struct parked { struct parked *next; pthread_cond_t woken; int is_woken, holds; };
+static _Atomic unsigned char planted_parks;
+static pthread_mutex_t park_guard = PTHREAD_MUTEX_INITIALIZER;
+static struct parked *first_parked, **last_parked = &first_parked;
+static int hand_overs;
+
+static __attribute__((noinline)) void park_until_taken(void)
+{
+    for (;;) {
+        unsigned char was = planted_parks;
+        if (!(was & 1)) {
+            if (atomic_compare_exchange_strong(&planted_parks, &was, was | 1))
+                return;
+            continue;
+        }
+        if (!(was & 2) && !atomic_compare_exchange_strong(&planted_parks, &was, was | 2))
+            continue;
+        struct parked own = {.woken = PTHREAD_COND_INITIALIZER};
+        pthread_mutex_lock(&park_guard);
+        if (planted_parks == 3) {
+            *last_parked = &own;
+            last_parked = &own.next;
+            while (!own.is_woken)
+                pthread_cond_wait(&own.woken, &park_guard);
+        }
+        pthread_mutex_unlock(&park_guard);
+        if (own.holds)
+            return;
+    }
+}
+
+static __attribute__((noinline)) void wake_parked(void)
+{
+    pthread_mutex_lock(&park_guard);
+    struct parked *woken = first_parked;
+    if (woken) {
+        first_parked = woken->next;
+        if (!first_parked)
+            last_parked = &first_parked;
+        woken->holds = ++hand_overs % 3 == 0;
+    }
+    if (!woken || !woken->holds)
+        atomic_store_explicit(&planted_parks, first_parked ? 2 : 0, memory_order_release);
+    else if (!first_parked)
+        atomic_store_explicit(&planted_parks, 1, memory_order_relaxed);
+    if (woken) {
+        woken->is_woken = 1;
+        pthread_cond_signal(&woken->woken);
+    }
+    pthread_mutex_unlock(&park_guard);
+}
+
 static void enter(const char *kind, int round)
 {
     if (!strcmp(kind, "mutex")) {
@@ -62,6 +116,12 @@ static void enter(const char *kind, int round)
     } else if (!strcmp(kind, "inlined")) {
         while (__atomic_exchange_n(&planted_inlined, 1, __ATOMIC_ACQUIRE))
             sched_yield();
+    } else if (!strcmp(kind, "parks")) {
+        unsigned char was = 0;
+        if (!atomic_compare_exchange_strong(&planted_parks, &was, 1))
+            park_until_taken();
+        if (round % 19 == 0)
+            sched_yield(); /* somebody else comes, and parks */
     } else { /* ticket */
         COMMUTANT_LOCK_ATTEMPT(&planted_ticket);
         unsigned mine = atomic_fetch_add(&planted_ticket.next, 1);
@@ -92,6 +152,10 @@ static void leave(const char *kind)
         sem_post(&planted_timed_semaphore);
     } else if (!strcmp(kind, "inlined")) {
         __atomic_store_n(&planted_inlined, 0, __ATOMIC_SEQ_CST); /* a swap, too */
+    } else if (!strcmp(kind, "parks")) {
+        unsigned char was = 1;
+        if (!atomic_compare_exchange_strong(&planted_parks, &was, 0))
+            wake_parked();
     } else {
         COMMUTANT_LOCK_RELEASE(&planted_ticket);
         atomic_fetch_add(&planted_ticket.serving, 1);
@@ -130,6 +194,32 @@ static void *counts(void *argument)
         common_place.value++; /* no lock, no section */
         if (atomic_fetch_sub(&object->count, 1) == 2 && atomic_fetch_sub(&object->count, 1) == 1)
             free(object);
+    }
+    return NULL;
+}
+
+/* The same, where a loop of exchanges gives each reference back, and what is freed is used again. */
+static __attribute__((noinline)) void give_back(struct counted *object)
+{
+    int count = object->count;
+    while (!atomic_compare_exchange_weak(&object->count, &count, count - 1)) {
+    }
+    if (count == 1) {
+        memset(object, 0x55, sizeof *object);
+        free(object);
+    }
+}
+
+static void *given_back(void *argument)
+{
+    pthread_barrier_wait(&ready);
+    for (int round = 0; round < ROUNDS / 3; round++) {
+        struct counted *object = malloc(sizeof *object);
+        object->count = 1;
+        atomic_fetch_add(&object->count, 1);
+        give_back(object);
+        object->value = (intptr_t)argument;
+        give_back(object);
     }
     return NULL;
 }
@@ -181,10 +271,11 @@ int main(int count, char **arguments)
     for (int i = 0; i < THREADS; i++)
         sem_init(&turns[i], 0, i == 0);
     pthread_barrier_init(&ready, NULL, THREADS);
-    void *(*body)(void *) = !strcmp(kind, "none_counts")    ? counts
-                            : !strcmp(kind, "none_flags")   ? flags
-                            : !strcmp(kind, "none_signals") ? signals
-                                                            : locked;
+    void *(*body)(void *) = !strcmp(kind, "none_counts")       ? counts
+                            : !strcmp(kind, "none_given_back") ? given_back
+                            : !strcmp(kind, "none_flags")      ? flags
+                            : !strcmp(kind, "none_signals")    ? signals
+                                                               : locked;
     pthread_t threads[THREADS];
     for (intptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, body, (void *)i);

@@ -124,6 +124,12 @@ impl ShadowStack {
         self.frames[self.base..].last().map(|frame| frame.stack_pointer)
     }
 
+    /// How many calls the stack has, those of earlier segments included.
+    #[inline]
+    pub fn depth(&self) -> usize {
+        self.frames.len()
+    }
+
     #[inline]
     fn on_one_stack(&self, low: u64, high: u64) -> bool {
         low <= high && high - low < self.stack_bytes

@@ -279,10 +279,13 @@ impl Study {
         lock.waiters.push(Waiter { thread, since: acquired_at, waited_for });
     }
 
-    /// A thread is found to have held a lock alone when it has released it: what it did with it is not known.
-    pub fn miss(&mut self, id: LockId, thread: u32, now: Moment) {
-        self.acquire(id, thread, Exclusion::Exclusive, 0, now);
-        self.locks[id.0 as usize].holders.pop();
+    /// A thread is found to have held a lock alone, since it tried to take it last, when it has released it: what it did with
+    /// it is not known.
+    pub fn miss(&mut self, id: LockId, thread: u32, since: Moment, now: Moment) {
+        self.acquire(id, thread, Exclusion::Exclusive, 0, since);
+        let lock = &mut self.locks[id.0 as usize];
+        lock.holders.pop();
+        lock.report.hold.add(now.since(since));
     }
 
     /// A section under way touched a device.
@@ -309,6 +312,13 @@ impl Study {
         if self.release(id, thread, now, touched, fields) {
             self.acquire(id, thread, Exclusion::Shared, caller, now);
             self.locks[id.0 as usize].report.acquires -= 1; // it was counted when it began
+        }
+    }
+
+    /// A section under way turns out to belong to other code than what acquired the lock.
+    pub fn set_caller(&mut self, id: LockId, thread: u32, caller: u64) {
+        if let Some(holder) = self.locks[id.0 as usize].holders.iter_mut().rfind(|holder| holder.thread == thread) {
+            holder.caller = caller;
         }
     }
 

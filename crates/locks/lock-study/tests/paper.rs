@@ -222,10 +222,15 @@ fn a_section_that_was_none_leaves_nothing_and_one_that_was_missed_is_counted_and
     recorder.study.acquire(id, 2, Exclusion::Exclusive, 7, at(25));
     recorder.study.retract(id, 2);
     recorder.study.retract(id, 3); // never told to hold it
-    recorder.study.miss(id, 2, at(30));
+    recorder.study.miss(id, 2, at(27), at(30));
     let report = recorder.report();
+    assert_eq!(
+        report.hold.total,
+        span(13),
+        "what was missed was held since it was tried last, and the first section for 10"
+    );
     assert_eq!((report.acquires, report.contended, report.sections, report.never_released), (2, 1, 1, 0));
-    assert_eq!((report.wait.total, report.pairs.compared), (span(10), 0));
+    assert_eq!((report.wait.total, report.pairs.compared), (span(7), 0));
 }
 
 #[test]

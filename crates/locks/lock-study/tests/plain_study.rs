@@ -448,7 +448,7 @@ impl Both {
                 self.locks[lock].waiting.retain(|waiter| waiter.0 != thread);
             }
             (8, None) => {
-                self.study.miss(id, thread, now);
+                self.study.miss(id, thread, now, now);
                 self.locks[lock].acquire(thread, false, 0, now);
                 self.locks[lock].open.pop();
             }

@@ -269,8 +269,11 @@ unsafe fn instrument(instruction: *mut Instruction, kind: Kind, settings: Settin
         Kind::Exchange if settings.inlined => (on_exchange, address),
         Kind::Clear if settings.inlined => (on_clear, address),
         Kind::Take if settings.inlined => (on_take, address),
+        Kind::TryClear if settings.inlined => (on_try_clear, address),
         Kind::Modify if settings.inlined => (on_modify, address),
-        Kind::Plain | Kind::Exchange | Kind::Swap | Kind::Clear | Kind::Take | Kind::Modify => (on_access, address),
+        Kind::Plain | Kind::Exchange | Kind::Swap | Kind::Clear | Kind::Take | Kind::TryClear | Kind::Modify => {
+            (on_access, address)
+        }
     };
     // SAFETY: as this function demands; the data is a number.
     unsafe {
@@ -324,8 +327,19 @@ extern "C" fn on_call(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c
 }
 
 extern "C" fn on_return(vcpu: c_uint, _info: MemoryInfo, address: u64, _site: *mut c_void) {
-    if let Some(cell) = cell(vcpu) {
-        with_thread(cell, |thread| thread.ret(address));
+    let Some(cell) = cell(vcpu) else { return };
+    with_thread(cell, |thread| {
+        if thread.ret(address) {
+            tell_returned(cell, thread);
+        }
+    });
+}
+
+#[cold]
+fn tell_returned(cell: &Cell, thread: &mut Thread) {
+    let Some(mut recorder) = recorder() else { return };
+    while let Some(word) = thread.next_returned() {
+        recorder.returned(thread, word, cell.instructions.load(Ordering::Relaxed));
     }
 }
 
@@ -339,6 +353,10 @@ extern "C" fn on_clear(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut 
 
 extern "C" fn on_take(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
     on_atomic(vcpu, info, address, site, Change::Take);
+}
+
+extern "C" fn on_try_clear(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
+    on_atomic(vcpu, info, address, site, Change::TryClear);
 }
 
 extern "C" fn on_modify(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
@@ -381,10 +399,10 @@ extern "C" fn on_event(vcpu: c_uint, _info: MemoryInfo, address: u64, data: *mut
 }
 
 fn change(cell: &Cell, thread: &mut Thread, kind: Change, address: u64, size_bytes: u8, site: u64) {
-    let value = value_at(address, size_bytes);
     let Some(mut recorder) = recorder() else { return };
+    let value = value_at(address, size_bytes); // looked at now, so that looks are told in their order
     let instructions = cell.instructions.load(Ordering::Relaxed);
-    if recorder.change(thread, kind, Place { address, site }, value, instructions) {
+    if recorder.change(thread, kind, Place { address, site, size_bytes }, value, instructions) {
         watch(address);
         if recorder.is_due() {
             write_report(&mut recorder);

@@ -23,6 +23,8 @@ pub enum Kind {
     Clear,
     /// An exchange that may acquire a lock, and never releases one: it leaves something else, or expects zero.
     Take,
+    /// `cmpxchg` that leaves zero, if the word holds what it expects: it may release a lock, or fail to.
+    TryClear,
     /// Changes a word at once, but is never used to acquire: `lock dec`, `lock sub`, `lock and`, `lock xadd`, ...
     Modify,
 }
@@ -86,36 +88,81 @@ pub fn reads_what_it_found(code: &[u8]) -> bool {
 }
 
 /// What an exchange does, if a register tells that its block has set: a swap with zero releases, one with another value tries to
-/// acquire, and so does `cmpxchg` where it expects zero.
+/// acquire, and so does `cmpxchg` where it expects zero or leaves what is not zero. One that leaves zero tries to release; one
+/// that leaves less than it expects counts down.
 ///
 /// `code` is the block up to the exchange and with it.
 pub fn exchange_at_end(code: &[u8]) -> Kind {
     let instructions: Vec<Instruction> = Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect();
     let Some((exchange, before)) = instructions.split_last() else { return Kind::Exchange };
     let Some(register) = swapped_register(exchange) else { return Kind::Exchange };
-    let (register, zero, otherwise) = match exchange.mnemonic() {
-        Mnemonic::Xchg => (register, Kind::Clear, Kind::Take),
-        Mnemonic::Cmpxchg => (accumulator(register.size()), Kind::Take, Kind::Exchange),
-        _ => return Kind::Exchange,
-    };
-    match value_of(register, before) {
-        Some(0) => zero,
-        Some(_) => otherwise,
-        None => Kind::Exchange,
+    match exchange.mnemonic() {
+        Mnemonic::Xchg => match value_of(register, before) {
+            Some(0) => Kind::Clear,
+            Some(_) => Kind::Take,
+            None => Kind::Exchange,
+        },
+        Mnemonic::Cmpxchg if value_of(accumulator(register.size()), before) == Some(0) => Kind::Take,
+        Mnemonic::Cmpxchg => match value_of(register, before) {
+            Some(0) => Kind::TryClear,
+            _ if sets_bits(register, before) => Kind::Take,
+            _ if is_less_than_expected(register, before) => Kind::Modify,
+            _ => Kind::Exchange,
+        },
+        _ => Kind::Exchange,
     }
 }
 
-/// What a register holds after these instructions, if the last of them that wrote it set it.
-fn value_of(register: Register, instructions: &[Instruction]) -> Option<u64> {
+/// The last of these instructions that wrote a register, and its place.
+fn last_writer(register: Register, instructions: &[Instruction]) -> Option<(usize, &Instruction)> {
     use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
     let mut factory = InstructionInfoFactory::new();
-    let last = instructions.iter().rev().find(|instruction| {
+    instructions.iter().enumerate().rev().find(|(_, instruction)| {
         let mut used = factory.info(instruction).used_registers().iter();
         used.any(|used| {
             used.register().full_register() == register.full_register()
                 && matches!(used.access(), Write | CondWrite | ReadWrite | ReadCondWrite)
         })
-    })?;
+    })
+}
+
+/// Whether a register got bits set last, as a lock's word does that is taken or awaited: what it holds is not zero.
+fn sets_bits(register: Register, instructions: &[Instruction]) -> bool {
+    let Some((_, last)) = last_writer(register, instructions) else { return false };
+    last.mnemonic() == Mnemonic::Or
+        && last.op0_kind() == OpKind::Register
+        && last.try_immediate(1).is_ok_and(|bits| bits != 0)
+}
+
+/// Whether a register holds less than the accumulator, from which it was computed: so references are given back, and places
+/// of a semaphore taken, and no lock is.
+fn is_less_than_expected(register: Register, instructions: &[Instruction]) -> bool {
+    let Some((place, last)) = last_writer(register, instructions) else { return false };
+    let is_negative = |value: u64| (value as i64) < 0 || (value as u32 as i32) < 0 && value <= u64::from(u32::MAX);
+    let counts_down = match last.mnemonic() {
+        Mnemonic::Dec => true,
+        Mnemonic::Sub => last.try_immediate(1).is_ok_and(|value| value != 0 && !is_negative(value)),
+        Mnemonic::Add => last.try_immediate(1).is_ok_and(is_negative),
+        Mnemonic::Lea => {
+            let is_alone = last.memory_index() == Register::None;
+            return is_alone
+                && last.memory_base().full_register() == Register::RAX
+                && is_negative(last.memory_displacement64());
+        }
+        _ => false,
+    };
+    let copy = last_writer(register, &instructions[..place]).map(|(_, copy)| copy);
+    let is_copy = copy.is_some_and(|copy| {
+        copy.mnemonic() == Mnemonic::Mov
+            && copy.op1_kind() == OpKind::Register
+            && copy.op1_register().full_register() == Register::RAX
+    });
+    counts_down && is_copy
+}
+
+/// What a register holds after these instructions, if the last of them that wrote it set it.
+fn value_of(register: Register, instructions: &[Instruction]) -> Option<u64> {
+    let (_, last) = last_writer(register, instructions)?;
     if last.op0_kind() != OpKind::Register || last.op0_register().size() < register.size() {
         return None;
     }
@@ -180,11 +227,20 @@ mod tests {
             (&[0xb8, 0, 1, 0, 0, 0x86, 0x07], Kind::Clear), // mov $256,%eax; xchg %al,(%rdi)
             (&[0x31, 0xc0, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Take), // xor %eax,%eax; lock cmpxchg %ecx,(%rdi)
             (&[0xb8, 1, 0, 0, 0, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Exchange), // mov $1,%eax; lock cmpxchg %ecx,(%rdi)
-            (&[0x31, 0xc9, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Exchange), // xor %ecx,%ecx; lock cmpxchg %ecx,(%rdi)
-            (&[0x87, 0x07], Kind::Exchange),              // set elsewhere
-            (&[0x31, 0xc0, 0xff, 0xc0, 0x87, 0x07], Kind::Exchange), // xor %eax,%eax; inc %eax; xchg %eax,(%rdi)
-            (&[0x31, 0xd8, 0x87, 0x07], Kind::Exchange),  // xor %ebx,%eax; xchg %eax,(%rdi)
-            (&[0x30, 0xc0, 0x87, 0x07], Kind::Exchange),  // xor %al,%al; xchg %eax,(%rdi)
+            (&[0x31, 0xc9, 0xf0, 0x0f, 0xb1, 0x0f], Kind::TryClear), // xor %ecx,%ecx; lock cmpxchg %ecx,(%rdi)
+            (&[0x89, 0xc1, 0x83, 0xc9, 0x01, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Take), // mov %eax,%ecx; or $1,%ecx; ...
+            (&[0x89, 0xc1, 0x83, 0xe1, 0xfe, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Exchange), // mov %eax,%ecx; and $-2,%ecx; ...
+            // A count that goes down, in four ways; the last two go up, or from another number.
+            (&[0x8d, 0x48, 0xff, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Modify), // lea -1(%rax),%ecx; lock cmpxchg %ecx,(%rdi)
+            (&[0x89, 0xc1, 0xff, 0xc9, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Modify), // mov %eax,%ecx; dec %ecx; ...
+            (&[0x89, 0xc1, 0x83, 0xe9, 0x01, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Modify), // mov %eax,%ecx; sub $1,%ecx; ...
+            (&[0x89, 0xc1, 0x83, 0xc1, 0xff, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Modify), // mov %eax,%ecx; add $-1,%ecx; ...
+            (&[0x8d, 0x48, 0x01, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Exchange), // lea 1(%rax),%ecx; ...
+            (&[0x8d, 0x4b, 0xff, 0xf0, 0x0f, 0xb1, 0x0f], Kind::Exchange), // lea -1(%rbx),%ecx; ...
+            (&[0x87, 0x07], Kind::Exchange),                             // set elsewhere
+            (&[0x31, 0xc0, 0xff, 0xc0, 0x87, 0x07], Kind::Exchange),     // xor %eax,%eax; inc %eax; xchg %eax,(%rdi)
+            (&[0x31, 0xd8, 0x87, 0x07], Kind::Exchange),                 // xor %ebx,%eax; xchg %eax,(%rdi)
+            (&[0x30, 0xc0, 0x87, 0x07], Kind::Exchange),                 // xor %al,%al; xchg %eax,(%rdi)
             (&[0x31, 0xc0, 0xf0, 0x0f, 0xba, 0x2f, 0x00], Kind::Exchange), // xor %eax,%eax; lock bts $0,(%rdi)
         ] {
             assert_eq!(exchange_at_end(code), kind, "{code:x?}");

@@ -41,6 +41,14 @@ impl Stacks {
         addresses
     }
 
+    /// The stack without its innermost addresses, that many.
+    pub fn outer(&self, mut number: u32, count: usize) -> u32 {
+        for _ in 0..count {
+            number = self.nodes.get(number as usize).map_or(Self::EMPTY, |&(caller, _)| caller);
+        }
+        number
+    }
+
     /// The innermost address of a stack.
     pub fn innermost(&self, number: u32) -> u64 {
         self.nodes.get(number as usize).map_or(0, |&(_, address)| address)
@@ -186,5 +194,6 @@ mod tests {
         assert_eq!(stacks.addresses(inner), [2, 1]);
         assert!(stacks.addresses(Stacks::EMPTY).is_empty());
         assert!(stacks.addresses(99).is_empty());
+        assert_eq!([0, 1, 2, 3].map(|count| stacks.outer(inner, count)), [inner, outer, Stacks::EMPTY, Stacks::EMPTY]);
     }
 }

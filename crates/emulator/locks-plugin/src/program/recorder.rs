@@ -1,6 +1,6 @@
 //! What all threads share: the study, and who is known to hold what. One lock guards it, taken by lock events only.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -100,13 +100,18 @@ pub struct Recorder {
     annotated: BTreeMap<u64, Annotated>,
     /// How each lock was found.
     sources: Vec<Source>,
-    /// Inlined locks that have been given back as locks are, to nobody or to the next: a count that only grows, or a flag
-    /// that is set once, never is, and is not reported.
-    given_back: HashSet<LockId>,
+    /// The stack that began the first section of each lock that has ended one, without what the section outlived: functions of
+    /// the program's own around a lock.
+    owners: HashMap<LockId, u32>,
+    /// Inlined locks that have been given back as locks are, to nobody or to the next, with the instruction that took them: a
+    /// count that only grows, or a flag that is set once, never is, and is not reported.
+    given_back: HashMap<LockId, Option<u64>>,
     /// Code of the library in front of pthread's locks.
     preloaded: Vec<Range<u64>>,
     /// Code of that library and of those whose stores to a lock of pthread's are what pthread does with it.
     plumbing: Vec<Range<u64>>,
+    /// The stacks that began the sections under way.
+    begun_by: HashMap<(LockId, u32), u32>,
     /// Sections that others found to be none, or of no use, by thread: it forgets them at its next event.
     void: HashMap<u32, Vec<LockId>>,
     mappings: Vec<Mapping>,
@@ -131,9 +136,11 @@ impl Recorder {
             words: Words::default(),
             annotated: BTreeMap::new(),
             sources: Vec::new(),
-            given_back: HashSet::new(),
+            owners: HashMap::new(),
+            given_back: HashMap::new(),
             preloaded: Vec::new(),
             plumbing: Vec::new(),
+            begun_by: HashMap::new(),
             void: HashMap::new(),
             mappings: Vec::new(),
             started: Instant::now(),
@@ -199,7 +206,7 @@ impl Recorder {
         value: Option<u64>,
         instructions: u64,
     ) -> bool {
-        let Place { address, site } = place;
+        let Place { address, site, size_bytes } = place;
         if let Some((start, teller)) = self.annotated_at(address) {
             // C++ makes a mutex by storing zeros: nobody tells of it.
             if change == Change::Store && teller == Teller::Preloaded && !is_in(&self.plumbing, site) {
@@ -208,6 +215,9 @@ impl Recorder {
             return false;
         }
         let Some(value) = value else { return false };
+        if matches!(change, Change::Take | Change::Exchange) {
+            thread.tries(address, Moment { instructions, nanoseconds: self.started.elapsed().as_nanos() as u64 });
+        }
         let steps = self.words.change(thread.number, change, place, value);
         if steps.is_empty() {
             return false;
@@ -221,23 +231,49 @@ impl Recorder {
         }
         let stack = thread.stack_number(self.names.stacks_mut());
         let stack = self.names.stacks_mut().child(stack, site);
+        let is_mark = value == 0 || is_taken(value) || size_bytes == 1;
+        self.follow(thread, (address, is_mark), stack, steps, now);
+        true
+    }
+
+    /// A thread has returned to where it tried to take or to give back the word of a lock.
+    pub fn returned(&mut self, thread: &mut Thread, address: u64, instructions: u64) {
+        let steps = self.words.returned(thread.number, address);
+        if steps.is_empty() || !self.span.is_on() {
+            return;
+        }
+        let now = self.catch_up(thread, instructions);
+        let stack = thread.stack_number(self.names.stacks_mut());
+        self.follow(thread, (address, true), stack, steps, now);
+    }
+
+    /// What an instruction, or a return, turned out to mean for the word at an address, in which a mark of a lock was left or not.
+    fn follow(&mut self, thread: &mut Thread, word: (u64, bool), stack: u32, steps: Vec<Step>, now: Moment) {
+        let (address, is_mark) = word;
         for step in steps {
             let id = self.lock(stack, address, INLINED_LOCK_BYTES, Source::Inlined);
             match step {
                 Step::Acquire => {
-                    self.study.acquire(id, thread.number, Exclusion::Exclusive, site, now);
-                    thread.begin(id.0);
+                    thread.await_no_return(address);
+                    self.acquire(thread, id, stack, Exclusion::Exclusive, now);
                 }
-                Step::Wait => self.study.wait(id, thread.number, now),
+                Step::Wait => {
+                    thread.await_return(address);
+                    self.study.wait(id, thread.number, now);
+                }
+                Step::Doubt => thread.await_return(address),
                 Step::Release => {
-                    if value == 0 || is_taken(value) {
-                        self.given_back.insert(id);
+                    thread.await_no_return(address);
+                    if is_mark {
+                        self.given_back.insert(id, self.words.taken_at(address));
                     }
                     self.release(thread, id, now);
                 }
                 Step::Miss => {
-                    self.given_back.insert(id);
-                    self.study.miss(id, thread.number, now);
+                    thread.await_no_return(address);
+                    self.given_back.insert(id, self.words.taken_at(address));
+                    let since = thread.tried_at(address).unwrap_or(now);
+                    self.study.miss(id, thread.number, since, now);
                 }
                 Step::Retract(number) => {
                     self.study.retract(id, number);
@@ -250,7 +286,6 @@ impl Recorder {
                 Step::Renew => self.study.renew(address),
             }
         }
-        true
     }
 
     /// Has the thread forget the sections that others found to be none. Gives the present moment.
@@ -278,6 +313,8 @@ impl Recorder {
         self.study = Study::new(self.options);
         self.sources.clear();
         self.given_back.clear();
+        self.owners.clear();
+        self.begun_by.clear();
         self.words = Words::default();
         self.void.clear();
         thread.abandon();
@@ -333,10 +370,21 @@ impl Recorder {
     fn acquire(&mut self, thread: &mut Thread, id: LockId, stack: u32, exclusion: Exclusion, now: Moment) {
         let caller = self.caller(stack);
         self.study.acquire(id, thread.number, exclusion, caller, now);
+        self.begun_by.insert((id, thread.number), stack);
         thread.begin(id.0);
     }
 
     fn release(&mut self, thread: &mut Thread, id: LockId, now: Moment) {
+        if let (Some(stack), Some(depth)) = (self.begun_by.remove(&(id, thread.number)), thread.shallowest(id.0)) {
+            let length = self.names.stacks().addresses(stack).len();
+            let owner = self.names.stacks().outer(stack, length.saturating_sub(depth + 1));
+            // Of a system library's own locks nobody wants to hear who used them.
+            let innermost = self.names.stacks().innermost(stack);
+            if is_in(&self.preloaded, innermost) || !is_in(&self.plumbing, innermost) {
+                self.owners.entry(id).or_insert(owner);
+            }
+            self.study.set_caller(id, thread.number, self.caller(owner));
+        }
         let words = thread.end(id.0, self.names.stacks_mut()).unwrap_or_default();
         let Self { study, names, .. } = self;
         study.release(id, thread.number, now, &words, names);
@@ -404,17 +452,19 @@ impl Recorder {
     fn record(&self, instructions: u64, thread_count: u32) -> Record<'_> {
         let stacks = self.names.stacks();
         let locks = self.study.reports().into_iter().zip(&self.sources).enumerate();
-        let behaves = |number: usize, address| {
-            self.given_back.contains(&LockId(number as u32)) && !self.words.counts_down(address)
+        let behaves = |number: usize| {
+            let taken_at = self.given_back.get(&LockId(number as u32));
+            taken_at.is_some_and(|site| !site.is_some_and(|site| self.words.counts_down(site)))
         };
         let locks = locks.filter(|(number, (report, source))| {
-            report.sections > 0 && (**source == Source::Annotated || behaves(*number, report.address))
+            report.sections > 0 && (**source == Source::Annotated || behaves(*number))
         });
-        let locks = locks.map(|(_, (report, &source))| LockRecord {
+        let locks = locks.map(|(number, (report, &source))| LockRecord {
             source,
             class: None,
             instances: 1,
-            first_stack: stacks.addresses(report.class as u32),
+            first_stack: stacks
+                .addresses(self.owners.get(&LockId(number as u32)).copied().unwrap_or(report.class as u32)),
             fields: report.fields.ranked().into_iter().map(|field| self.field_record(field)).collect(),
             report,
         });

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lock_study::{ThreadLog, Word};
+use lock_study::{Moment, ThreadLog, Word};
 use qemu_plugin::call_tree::{CallTree, ROOT};
 use qemu_plugin::shadow_stack::ShadowStack;
 
@@ -21,6 +21,12 @@ pub struct Thread {
     pub span: u32,
     /// Accesses of open sections.
     log: ThreadLog,
+    /// The same sections: the lock, and the fewest calls that the thread has been in since.
+    shallowest: Vec<(u32, usize)>,
+    /// The word that it tried to take last, and when.
+    tried: Option<(u64, Moment)>,
+    /// Words of locks of which a return will tell more, and how many calls the thread is in then.
+    awaited: Vec<(u64, usize)>,
     stack: ShadowStack,
     tree: CallTree,
     own_stack: Option<Range<u64>>,
@@ -34,6 +40,9 @@ impl Thread {
             number,
             span: 0,
             log: ThreadLog::default(),
+            shallowest: Vec::new(),
+            tried: None,
+            awaited: Vec::new(),
             stack: ShadowStack::new(STACK_BYTES),
             tree: CallTree::new(CALL_TREE_NODES),
             own_stack: None,
@@ -51,10 +60,47 @@ impl Thread {
         self.stack.call(&mut self.tree, stack_pointer, site, false);
     }
 
-    /// A return loaded its address from `stack_pointer`.
+    /// A return loaded its address from `stack_pointer`. Whether there is a word that waited for it ([`Thread::next_returned`]).
     #[inline]
-    pub fn ret(&mut self, stack_pointer: u64) {
+    pub fn ret(&mut self, stack_pointer: u64) -> bool {
         self.stack.ret(stack_pointer);
+        if self.shallowest.is_empty() && self.awaited.is_empty() {
+            return false;
+        }
+        let depth = self.stack.depth();
+        for (_, least) in &mut self.shallowest {
+            *least = depth.min(*least);
+        }
+        self.awaited.iter().any(|&(_, awaited)| depth <= awaited)
+    }
+
+    /// The thread tries to take a word.
+    pub fn tries(&mut self, word: u64, now: Moment) {
+        self.tried = Some((word, now));
+    }
+
+    /// When the thread tried to take the word, if that was the last that it tried.
+    pub fn tried_at(&self, word: u64) -> Option<Moment> {
+        self.tried.filter(|&(tried, _)| tried == word).map(|(_, at)| at)
+    }
+
+    /// The next return to where the thread is will tell more of this word, unless an outer one is awaited already.
+    pub fn await_return(&mut self, word: u64) {
+        if !self.awaited.iter().any(|&(known, _)| known == word) {
+            self.awaited.push((word, self.stack.depth()));
+        }
+    }
+
+    /// No return will tell more of this word.
+    pub fn await_no_return(&mut self, word: u64) {
+        self.awaited.retain(|&(known, _)| known != word);
+    }
+
+    /// One of the words that waited for the return which has just happened.
+    pub fn next_returned(&mut self) -> Option<u64> {
+        let depth = self.stack.depth();
+        let index = self.awaited.iter().position(|&(_, awaited)| depth <= awaited)?;
+        Some(self.awaited.swap_remove(index).0)
     }
 
     /// An access by the instruction at `site`.
@@ -70,11 +116,25 @@ impl Thread {
     /// A section of the lock begins.
     pub fn begin(&mut self, lock: u32) {
         self.log.begin(lock);
+        self.shallowest.push((lock, self.stack.depth()));
+    }
+
+    /// How many calls the thread has been in at least since the innermost section of the lock began: those made it, and will
+    /// end it. None if there is no such section.
+    pub fn shallowest(&self, lock: u32) -> Option<usize> {
+        self.shallowest.iter().rev().find(|&&(open, _)| open == lock).map(|&(_, depth)| depth)
+    }
+
+    fn forget_shallowest(&mut self, lock: u32) {
+        if let Some(index) = self.shallowest.iter().rposition(|&(open, _)| open == lock) {
+            self.shallowest.remove(index);
+        }
     }
 
     /// The innermost section of the lock ends: the words that it touched, with their sites as numbers of `stacks`. None if
     /// there is no such section.
     pub fn end(&mut self, lock: u32, stacks: &mut Stacks) -> Option<Vec<Word>> {
+        self.forget_shallowest(lock);
         let Self { log, tree, .. } = self;
         log.end(lock, |words| {
             let mut words = words.to_vec();
@@ -88,6 +148,7 @@ impl Thread {
 
     /// The innermost section of the lock, if there is one, was none.
     pub fn forget(&mut self, lock: u32) {
+        self.forget_shallowest(lock);
         self.log.end(lock, |_| ());
     }
 
@@ -99,6 +160,8 @@ impl Thread {
     /// Forgets all open sections.
     pub fn abandon(&mut self) {
         self.log.abandon().for_each(drop);
+        self.shallowest.clear();
+        self.awaited.clear();
     }
 
     /// The present call stack as a number of `stacks`.
@@ -140,6 +203,34 @@ mod tests {
         let seen: Vec<_> = words.iter().map(|word| (word.number * 8, stacks.addresses(word.read_site))).collect();
         assert_eq!(seen, [(0x2000, vec![0x51, 0x20, 0x10]), (0x3000, vec![0x52, 0x10])]);
         assert!(thread.end(3, &mut stacks).is_none());
+    }
+
+    #[test]
+    fn the_calls_that_a_section_outlives_are_told() {
+        let (mut thread, mut stacks) = (Thread::new(1, false), Stacks::default());
+        for (stack_pointer, site) in [(0x7000, 0x10), (0x6f00, 0x20), (0x6e00, 0x30)] {
+            thread.call(stack_pointer, site, |_| 0..0);
+        }
+        thread.begin(3);
+        thread.ret(0x6e00);
+        thread.begin(4);
+        thread.call(0x6e00, 0x40, |_| 0..0);
+        assert_eq!((thread.shallowest(3), thread.shallowest(4), thread.shallowest(5)), (Some(2), Some(2), None));
+        thread.end(3, &mut stacks).expect("an open section");
+        assert_eq!(thread.shallowest(3), None);
+    }
+
+    #[test]
+    fn a_word_waits_for_the_return_to_where_the_thread_was() {
+        let mut thread = Thread::new(1, false);
+        thread.call(0x7000, 0x10, |_| 0..0);
+        thread.await_return(0x40);
+        thread.call(0x6f00, 0x20, |_| 0..0);
+        thread.await_return(0x40); // the outer one stays
+        thread.call(0x6e00, 0x30, |_| 0..0);
+        assert!(!thread.ret(0x6e00));
+        assert!(thread.ret(0x6f00));
+        assert_eq!((thread.next_returned(), thread.next_returned()), (Some(0x40), None));
     }
 
     #[test]
