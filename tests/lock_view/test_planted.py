@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 INCLUDE = ROOT / "crates" / "locks" / "lock-annotation" / "include"
 THREADS, ROUNDS = 3, 600
 PATIENCE_SECONDS = 300.0
-RUNTIME = ("ld-linux", "locks inside libc", "lock of pthread_", "lock of _IO_", "std::", "<std::")
+RUNTIME = ("ld-linux", "locks inside libc", "libc.so.6: ", "lock of pthread_", "lock of _IO_", "std::", "<std::")
 """What a program's start and end take by themselves."""
 
 COMPILERS = {

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commutant.lock_view import read_record, study
+from commutant.lock_view.study.verdict import verdict
 from commutant.support.errors import UsageError
 
 SPANS = {
@@ -74,6 +75,7 @@ def lock() -> dict[str, Any]:
                 "stacks": [side] * 2,
             }
         ],
+        "field_sets": [{"fields": [0], "pairs": 1}],
         "field_pairs": 4,
         "forgotten_field_pairs": 0,
     }
@@ -81,7 +83,7 @@ def lock() -> dict[str, Any]:
 
 def record() -> dict[str, Any]:
     return {
-        "schema_version": 4,
+        "schema_version": 5,
         "kind": "lock-record",
         "process_id": 1,
         "threads": 2,
@@ -120,6 +122,52 @@ def test_locks_of_one_kind_are_put_together(tmp_path: Path) -> None:
     assert studied.unreadable  # the mapped file is not there
 
 
+def two_fields() -> dict[str, Any]:
+    (field,) = lock()["fields"]
+    fields = [field | {"offset": offset, "pairs": 3, "pairs_on_it_alone": int(offset == 8)} for offset in (8, 16)]
+    return lock() | {"fields": fields, "field_sets": [{"fields": [0, 1], "pairs": 2}, {"fields": [0], "pairs": 1}]}
+
+
+def test_fields_that_conflict_together_are_told_as_a_group(tmp_path: Path) -> None:
+    (one,) = study(read_record(written(tmp_path, record() | {"locks": [two_fields()]}))).classes
+    assert one.together is not None
+    assert (one.together.names, one.together.pairs) == (("lock+0x8", "lock+0x10"), 3)
+    assert str(one.together) == "lock (2 fields)"
+    single = two_fields() | {"field_sets": [{"fields": [0], "pairs": 3}]}
+    (alone,) = study(read_record(written(tmp_path, record() | {"locks": [single]}))).classes
+    assert alone.together is None
+
+
+def test_a_set_of_fields_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    bad = lock() | {"field_sets": [{"fields": [1], "pairs": 1}]}
+    with pytest.raises(UsageError, match="a set of fields behind the last of 1"):
+        read_record(written(tmp_path, record() | {"locks": [bad]}))
+
+
+def readers(**other: object) -> dict[str, Any]:
+    hold = {"total": {"instructions": 4000, "nanoseconds": 5}, "longest": {"instructions": 90, "nanoseconds": 5}}
+    threads = [{"thread": 1, "sections": [1]}, {"thread": 2, "sections": [1]}]
+    counts = {"acquires": 100, "shared_acquires": 95, "sections": 100, "threads": threads, "hold": hold}
+    pairs = lock()["pairs"] | {"compared": 0, "conflicting": [0, 0, 0], "conflicting_without_per_cpu": [0, 0, 0]}
+    return lock() | counts | {"pairs": pairs, "kind_pairs": []} | other
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        (
+            {},
+            "meet in the lock's own word, which each writes when it comes and when it goes: 190 times in 4,000",
+        ),
+        ({"shared_acquires": 80}, "by one thread alone"),  # writers keep the others out
+        ({"threads": [{"thread": 1, "sections": [1]}]}, "by one thread alone"),
+    ],
+)
+def test_readers_that_meet_in_their_locks_word_are_said(tmp_path: Path, other: dict[str, Any], text: str) -> None:
+    whole = record() | {"instructions": 40_000, "locks": [readers(**other)]}
+    assert text in verdict(study(read_record(written(tmp_path, whole)))).text
+
+
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [(*path, key) for key, _ in items] + [found for key, item in items for found in paths(item, (*path, key))]
@@ -142,7 +190,7 @@ def test_a_damaged_record_is_refused_or_read(tmp_path_factory: pytest.TempPathFa
         assert "\n" not in str(error) and str(file) in str(error)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 4, "kind": "lock-record"}', "\xff"])
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 5, "kind": "lock-record"}', "\xff"])
 def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     path.write_bytes(text.encode("latin-1"))

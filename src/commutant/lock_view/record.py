@@ -78,6 +78,13 @@ class FieldRecord(Part, frozen=True):
             raise ValueError(f"a field of kind {self.kind} without its offset or name")
 
 
+class FieldSetRecord(Part, frozen=True):
+    """Pairs of sections that conflict on all of these fields, by their places in the lock's list, and on no others."""
+
+    fields: tuple[Count, ...]
+    pairs: Count
+
+
 class KindRecord(Part, frozen=True):
     """Sections that were begun by the call at `caller`, as readers or not, and that wrote anything or not.
 
@@ -209,9 +216,12 @@ class LockRecord(Part, frozen=True):
     gaps: Gaps
     field_pairs: Count
     fields: tuple[FieldRecord, ...]
+    field_sets: tuple[FieldSetRecord, ...]
 
     def __post_init__(self) -> None:
-        """Refuses places of kinds behind the last."""
+        """Refuses places of kinds, or of fields, behind the last."""
+        if any(place >= len(self.fields) for known in self.field_sets for place in known.fields):
+            raise ValueError(f"a set of fields behind the last of {len(self.fields)}")
         if any(len(thread.sections) > len(self.kinds) for thread in self.threads):
             raise ValueError(f"a thread with sections of more than {len(self.kinds)} kinds")
         if any(max(pair.kinds) >= len(self.kinds) for pair in self.kind_pairs):
@@ -223,7 +233,7 @@ class LockRecord(Part, frozen=True):
         return self.source == "inlined"
 
 
-class Recording(Document, frozen=True, tag=4):
+class Recording(Document, frozen=True, tag=5):
     """What was recorded of one process."""
 
     process_id: Count

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use lock_study::{CROWDS, FieldReport, KindReport, LockReport, Span, Spans, WINDOWS};
+use lock_study::{CROWDS, FieldReport, FieldSet, KindReport, LockReport, Span, Spans, WINDOWS};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
@@ -66,6 +66,8 @@ pub struct LockRecord {
     pub first_stack: Vec<u64>,
     /// Fields by rank.
     pub fields: Vec<FieldRecord>,
+    /// The recorder's numbers of these fields, in the same order.
+    pub field_numbers: Vec<u64>,
     /// Its statistics.
     pub report: LockReport,
 }
@@ -89,7 +91,7 @@ pub struct Record<'a> {
 }
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 4;
+const SCHEMA_VERSION: u32 = 5;
 
 impl Record<'_> {
     /// Writes the document beside its place and moves it there, so that a reader finds the old one or the new one.
@@ -205,6 +207,7 @@ fn lock(lock: &LockRecord) -> Value {
             "squares": report.gaps.squares,
         },
         "fields": lock.fields.iter().map(field).collect::<Vec<_>>(),
+        "field_sets": report.fields.sets().iter().filter_map(|set| field_set(set, &lock.field_numbers)).collect::<Vec<_>>(),
         "field_pairs": report.fields.compared,
         "forgotten_field_pairs": report.fields.forgotten_pairs,
     })
@@ -221,6 +224,13 @@ fn kind(report: &KindReport) -> Value {
         "compared": report.compared,
         "conflicting": report.conflicting,
     })
+}
+
+/// A set by the places of its fields; None if one of them was forgotten.
+fn field_set(set: &FieldSet, numbers: &[u64]) -> Option<Value> {
+    let place = |field: &u64| numbers.iter().position(|number| number == field);
+    let places: Option<Vec<usize>> = set.fields.iter().map(place).collect();
+    places.map(|places| json!({"fields": places, "pairs": set.pairs}))
 }
 
 fn field(field: &FieldRecord) -> Value {

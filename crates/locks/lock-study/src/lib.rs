@@ -33,6 +33,6 @@ pub use history::{History, Section};
 pub use kinds::{Gaps, Kind, KindIndex, KindPairs, KindReport, Kinds, ThreadReport};
 pub use lock_words::LockWords;
 pub use measures::{GRANULARITIES, Percent, Span, Spans};
-pub use report::{FieldReport, FieldTally, LockReport, Pairs, WINDOWS, WindowTally};
+pub use report::{FieldReport, FieldSet, FieldTally, LockReport, Pairs, WINDOWS, WindowTally};
 pub use study::{Exclusion, Fields, LockId, Moment, Options, Study};
 pub use thread_log::ThreadLog;

@@ -64,6 +64,19 @@ pub struct FieldReport {
     pub pairs_on_it_alone: u64,
 }
 
+/// Fields on which pairs conflict, and on nothing else: what would have to go together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldSet {
+    /// The recorder's numbers of the fields, ascending.
+    pub fields: Vec<u64>,
+    /// Pairs that conflict on all of them.
+    pub pairs: u64,
+}
+
+/// Sets of fields per lock that are counted, the first ones, and fields in a set: more would not be left out together.
+const FIELD_SET_LIMIT: usize = 64;
+const FIELDS_IN_SET_LIMIT: usize = 16;
+
 /// Fields per lock that are counted; when there are more, the rarest makes room.
 const FIELD_LIMIT: usize = 64;
 
@@ -71,6 +84,7 @@ const FIELD_LIMIT: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct FieldTally {
     fields: Vec<FieldReport>,
+    sets: Vec<FieldSet>,
     /// Pairs that were looked at: the newest ones of each section.
     pub compared: u64,
     /// Most pairs that any forgotten field can have had.
@@ -84,6 +98,28 @@ impl FieldTally {
             let alone = u64::from(fields.len() == 1);
             self.add_counts(FieldReport { field, pairs: 1, pairs_on_it_alone: alone });
         }
+        let mut fields = fields.to_vec();
+        fields.sort_unstable();
+        self.add_set(&FieldSet { fields, pairs: 1 });
+    }
+
+    fn add_set(&mut self, added: &FieldSet) {
+        if added.fields.len() > FIELDS_IN_SET_LIMIT {
+            return;
+        }
+        if let Some(known) = self.sets.iter_mut().find(|known| known.fields == added.fields) {
+            known.pairs += added.pairs;
+        } else if self.sets.len() < FIELD_SET_LIMIT {
+            self.sets.push(added.clone());
+        }
+    }
+
+    /// The sets of fields on which pairs conflict, those of most pairs first; of more than are counted, the first ones.
+    #[must_use]
+    pub fn sets(&self) -> Vec<FieldSet> {
+        let mut sets = self.sets.clone();
+        sets.sort_by(|one, other| other.pairs.cmp(&one.pairs).then_with(|| one.fields.cmp(&other.fields)));
+        sets
     }
 
     /// Adds the pairs of another lock.
@@ -91,6 +127,7 @@ impl FieldTally {
         for &field in &other.fields {
             self.add_counts(field);
         }
+        other.sets.iter().for_each(|set| self.add_set(set));
         self.compared += other.compared;
         self.forgotten_pairs = self.forgotten_pairs.max(other.forgotten_pairs);
     }
@@ -291,6 +328,23 @@ mod tests {
             FieldReport { field: 8, pairs: 1, pairs_on_it_alone: 0 },
         ];
         assert_eq!(tally.ranked(), expected);
+    }
+
+    #[test]
+    fn fields_that_conflict_together_are_counted_together() {
+        let mut tally = FieldTally::default();
+        for fields in [&[8, 7][..], &[7, 8], &[7], &(0..17).collect::<Vec<_>>()] {
+            tally.add(fields);
+        }
+        let mut other = FieldTally::default();
+        (0..100).for_each(|field| other.add(&[field, field + 1]));
+        let expected = [(vec![7, 8], 2), (vec![7], 1)].map(|(fields, pairs)| FieldSet { fields, pairs });
+        assert_eq!(tally.sets(), expected);
+        other.join(&tally);
+        assert_eq!(
+            (other.sets().len(), &other.sets()[0]),
+            (FIELD_SET_LIMIT, &FieldSet { fields: vec![7, 8], pairs: 3 })
+        );
     }
 
     #[test]

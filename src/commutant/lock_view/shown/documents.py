@@ -48,6 +48,13 @@ class FieldEntry(Part, frozen=True):
     sides: tuple[SideEntry, SideEntry]
 
 
+class GroupEntry(Part, frozen=True):
+    """Data that would have to go together: `pairs` conflict on them and on nothing else."""
+
+    names: tuple[str, ...]
+    pairs: Count
+
+
 class PredictionEntry(Part, frozen=True):
     """What another kind of lock would gain: by the number of threads, times as many sections in the same time.
 
@@ -74,7 +81,8 @@ class LockEntry(Part, frozen=True, kw_only=True):
     Two sections that talked to a device (`device_sections`) count as conflicting; those that another thread ended
     (`handed_over`) are compared with none. `outside_reads` and `outside_writes` are accesses by threads without any
     lock that conflict with the last section that touched the data; of kernels only. `fields` tells of `field_pairs`
-    pairs of sections, the newest of each section. `what_if` has the largest gain first.
+    pairs of sections, the newest of each section; `together` are those that most of these conflict on together, null
+    where one field alone does as much. `what_if` has the largest gain first.
     """
 
     name: str
@@ -103,6 +111,7 @@ class LockEntry(Part, frozen=True, kw_only=True):
     releases_without_acquire: Count
     field_pairs: Count
     fields: tuple[FieldEntry, ...]
+    together: GroupEntry | None
     callers: tuple[Caller, ...]
     what_if: tuple[PredictionEntry, ...]
 
@@ -152,7 +161,7 @@ class KernelEntry(Part, frozen=True, kw_only=True):
     not_seen: tuple[str, ...]
 
 
-class LocksDocument(Document, frozen=True, kw_only=True, tag=4):
+class LocksDocument(Document, frozen=True, kw_only=True, tag=5):
     """Classes of locks in the order of --sort, with what their critical sections conflict on.
 
     `kernel` is null for a program. `waiting_instructions` is what threads executed while they waited for a lock; it is
@@ -244,6 +253,7 @@ def _lock(one: LockClass, study: LockStudy) -> LockEntry:
         releases_without_acquire=one.total(lambda lock: lock.releases_without_acquire),
         field_pairs=one.total(lambda lock: lock.field_pairs),
         fields=tuple(map(_field, one.fields)),
+        together=GroupEntry(one.together.names, one.together.pairs) if one.together else None,
         callers=tuple(one.callers),
         what_if=tuple(
             PredictionEntry(

@@ -156,6 +156,12 @@ def _print_fields(one: LockClass, console: Console) -> None:
     compared = one.total(lambda lock: lock.field_pairs)
     console.print()
     line(console, f"{one.name}: what its sections conflict on")
+    if one.together:
+        without = independence + 100.0 * one.together.pairs / compared
+        line(
+            console,
+            f"  without {one.together} together independence would rise from {independence:.1f} % to {without:.1f} %",
+        )
     for found in one.fields[:_STACK_FRAMES]:
         without = independence + 100.0 * found.pairs_on_it_alone / compared
         gain = (

@@ -14,6 +14,11 @@ from commutant.lock_view.study.simulation import HAND_OVERS
 
 Names = AddressNames | KernelAddressNames
 
+SHORT_INSTRUCTIONS = 1000
+"""A section of so many costs less than what its lock's word costs that comes from another core."""
+
+MOSTLY_READERS_PERCENT = 90
+
 
 @dataclass(frozen=True, slots=True)
 class ConflictField:
@@ -23,6 +28,21 @@ class ConflictField:
     pairs: int
     pairs_on_it_alone: int
     sides: tuple[tuple[bool, list[Frame]], tuple[bool, list[Frame]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldGroup:
+    """Data on which pairs of sections conflict together: `pairs` conflict on these and on nothing else."""
+
+    names: tuple[str, ...]
+    pairs: int
+
+    def __str__(self) -> str:
+        """As `stats (3 fields)` where all lie in one variable, else all names."""
+        bases = {name.partition("+0x")[0] for name in self.names}
+        if len(bases) == 1:
+            return f"{bases.pop()} ({len(self.names)} fields)"
+        return f"{', '.join(self.names[:-1])} and {self.names[-1]}"
 
 
 class Caller(Part, frozen=True):
@@ -43,6 +63,8 @@ class LockClass:
     family: LockFamily
     locks: list[LockRecord] = field(default_factory=list)
     fields: list[ConflictField] = field(default_factory=list)
+    together: FieldGroup | None = None
+    """What would have to go together for most pairs; None where one field alone does as much."""
     callers: list[Caller] = field(default_factory=list)
 
     def total(self, of: Callable[[LockRecord], int]) -> int:
@@ -79,6 +101,15 @@ class LockClass:
     def is_nameless(self) -> bool:
         """Whether its name is a place in a file without symbols."""
         return "+0x" in self.name and self.name.startswith("lock of ")
+
+    @property
+    def reader_writes(self) -> int:
+        """How often readers wrote the lock's own word, where nearly all acquires are of several threads' readers and
+        sections are short, so that they meet there; else 0. Each writes it when it comes and when it goes."""
+        of_readers = [lock for lock in self.locks if len(lock.threads) > 1]
+        shared = sum(lock.shared_acquires for lock in of_readers)
+        is_short = self.hold_instructions < SHORT_INSTRUCTIONS * max(1, self.acquired)
+        return 2 * shared if is_short and 100 * shared >= MOSTLY_READERS_PERCENT * self.acquired else 0
 
     @property
     def hold_nanoseconds(self) -> int:
@@ -224,6 +255,7 @@ def study(
         classes.setdefault((name, family), LockClass(name, family)).locks.append(lock)
     for one in classes.values():
         one.fields = _fields(one.locks, names)
+        one.together = _together(one.locks, one.fields, names)
         one.callers = _callers(one.locks, names)
     ordered = sorted(classes.values(), key=lambda one: (-one.ranked_hold, one.name))
     return LockStudy(record, tuple(ordered), names.unreadable, hand_overs)
@@ -245,7 +277,7 @@ def _class_name(lock: LockRecord, names: Names) -> str:
         # The fields of a system library's variable, and its functions without name, mean nothing to a program's author.
         return variable.partition("+0x")[0] if variable.startswith(PLUMBING) else variable
     user = names.owner(lock.first_stack) if lock.inlined else names.user(lock.first_stack)
-    if user and user.file.startswith(PLUMBING) and user.function.startswith(f"{user.file}+"):
+    if user and user.file.startswith(PLUMBING) and (lock.inlined or user.function.startswith(f"{user.file}+")):
         return f"locks inside {user.file}"
     return f"lock of {user.function}" if user else "lock of unknown code"
 
@@ -267,6 +299,25 @@ def _fields(locks: Sequence[LockRecord], names: Names) -> list[ConflictField]:
         return (one.write, names.stack(one.addresses)), (other.write, names.stack(other.addresses))
 
     return [ConflictField(name, pairs[name], alone[name], sides(name)) for name in ranked]
+
+
+_GROUP_LIMIT = 8
+"""Fields that somebody would take out of a lock together."""
+
+
+def _together(locks: Sequence[LockRecord], fields: Sequence[ConflictField], names: Names) -> FieldGroup | None:
+    sets: dict[frozenset[str], int] = defaultdict(int)
+    for lock in locks:
+        of_places = [_field_name(recorded, names) for recorded in lock.fields]
+        for known in lock.field_sets:
+            sets[frozenset(of_places[place] for place in known.fields)] += known.pairs
+    freed = {group: sum(pairs for known, pairs in sets.items() if known <= group) for group in sets}
+    order = {one.name: place for place, one in enumerate(fields)}
+    groups = [group for group in freed if 1 < len(group) <= _GROUP_LIMIT]
+    best = max(groups, key=lambda group: (freed[group], -len(group), sorted(group)), default=None)
+    if best is None or freed[best] <= max(one.pairs_on_it_alone for one in fields):
+        return None
+    return FieldGroup(tuple(sorted(best, key=lambda name: order[name])), freed[best])
 
 
 def _field_name(recorded: FieldRecord, names: Names) -> str:

@@ -128,11 +128,10 @@ class AddressNames:
             first = next(mapping for mapping in self._mappings if mapping.path == path)
             try:
                 os.fsencode(path)  # refused where the locale has no such letters
-                # What a system library calls its inner functions would only name its own locks one by one.
-                own = not PurePath(path).name.startswith(PLUMBING)
-                if own:
+                # Of a system library's names nobody needs more than what its debug package, if it is there, gives.
+                if not PurePath(path).name.startswith(PLUMBING):
                     fetch_debug_information(path)
-                file = _native.ProgramFile(Path(path), with_debug_file=own)
+                file = _native.ProgramFile(Path(path), with_debug_file=True)
             except ValueError as error:
                 self.unreadable[path] = str(error)
                 return None

@@ -31,6 +31,8 @@ def verdict(study: LockStudy) -> LockVerdict:
         return LockVerdict(
             f"No lock matters here: {_percent(held)} % of instructions are executed with one held{full}.", None, None
         )
+    if fullest.reader_writes:
+        return LockVerdict(_of_readers(fullest, share), fullest, None)
     if fullest.independence_percent() is None:
         return LockVerdict(
             f"No lock is known to matter: {fullest.name} is held for {_percent(share)} % of all work, by one thread "
@@ -42,6 +44,15 @@ def verdict(study: LockStudy) -> LockVerdict:
         (one for one in predictions(fullest, study.record, hand_overs=study.hand_overs) if one.is_advised), None
     )
     return LockVerdict(f"{_weight(fullest, share)} {_remedy(fullest, change)}", fullest, change)
+
+
+def _of_readers(one: LockClass, share: float) -> str:
+    return (
+        f"The lock to look at is {one.name}: short sections of readers hold it for {_percent(share)} % of all work. "
+        "They keep nobody out, but meet in the lock's own word, which each writes when it comes and when it goes: "
+        f"{one.reader_writes:,} times in {one.hold_instructions:,} instructions. Read-copy-update, a sequence lock or "
+        "a lock per core would spare them that."
+    )
 
 
 def _weight(one: LockClass, share: float) -> str:

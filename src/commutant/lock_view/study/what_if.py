@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from commutant.documents import Measure, Part
 from commutant.lock_view.record import Recording
-from commutant.lock_view.study.classes import ConflictField, LockClass
+from commutant.lock_view.study.classes import LockClass
 from commutant.lock_view.study.simulation import HAND_OVERS, Policy, Shares, throughput
 from commutant.lock_view.study.workload import SectionKind, SectionWorkload, workload_of
 
@@ -145,21 +145,26 @@ def _changes(workload: SectionWorkload, one: LockClass) -> list[tuple[str, str, 
         changes.append((change, assumes, Policy(_lock_if(workload, lambda i, j: float(groups[i] == groups[j])))))
     for found in one.fields[:1]:
         if found.pairs_on_it_alone >= _WORTH_COPIES * one.total(lambda lock: lock.field_pairs):
-            changes.append(_without(workload, found, _share_of_conflicts(found, one)))
+            share = _share_of_conflicts(found.pairs_on_it_alone, one)
+            changes.append(_without(workload, found.name, share))
+    if one.together and one.together.pairs >= _WORTH_COPIES * one.total(lambda lock: lock.field_pairs):
+        share = _share_of_conflicts(one.together.pairs, one)
+        changes.append(_without(workload, str(one.together), share))
     return changes
 
 
-def _share_of_conflicts(found: ConflictField, one: LockClass) -> float:
-    """Of the pairs that conflict, those that would not without the field; fields are known of some pairs only."""
-    alone = found.pairs_on_it_alone / one.total(lambda lock: lock.field_pairs)
+def _share_of_conflicts(pairs: int, one: LockClass) -> float:
+    """Of the pairs that conflict, those that would not without what `pairs` conflict on alone; fields are known of some
+    pairs only."""
+    alone = pairs / one.total(lambda lock: lock.field_pairs)
     conflicting = one.total(lambda lock: lock.pairs.conflicting[_BYTES])
     return min(1.0, alone * one.total(lambda lock: lock.pairs.compared) / conflicting) if conflicting else 0.0
 
 
-def _without(workload: SectionWorkload, found: ConflictField, share: float) -> tuple[str, str, Policy]:
-    """Copies per core of a field, and then optimistic execution of what is left."""
+def _without(workload: SectionWorkload, name: str, share: float) -> tuple[str, str, Policy]:
+    """Copies per core of a field or of several, and then optimistic execution of what is left."""
     assumes = "and optimistic execution of the rest; sums over cores are rare"
-    return f"per-core copies of {found.name}", assumes, _optimistic(workload, _BYTES, remains=1 - share)
+    return f"per-core copies of {name}", assumes, _optimistic(workload, _BYTES, remains=1 - share)
 
 
 def _optimistic(workload: SectionWorkload, granularity: int, *, otherwise: float = 0.0, remains: float = 1.0) -> Policy:

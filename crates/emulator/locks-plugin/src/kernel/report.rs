@@ -74,6 +74,7 @@ impl Recorder<KernelNames> {
             class: Some(ClassRecord { name: class.name.clone(), known: class.known, family: family.name() }),
             instances,
             first_stack: Vec::new(),
+            field_numbers: report.fields.ranked().into_iter().map(|field| field.field).collect(),
             fields: report.fields.ranked().into_iter().map(|field| self.field_record(field)).collect(),
             report,
         }

@@ -465,6 +465,7 @@ impl Recorder {
             instances: 1,
             first_stack: stacks
                 .addresses(self.owners.get(&LockId(number as u32)).copied().unwrap_or(report.class as u32)),
+            field_numbers: report.fields.ranked().into_iter().map(|field| field.field).collect(),
             fields: report.fields.ranked().into_iter().map(|field| self.field_record(field)).collect(),
             report,
         });

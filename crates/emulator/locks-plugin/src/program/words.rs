@@ -652,7 +652,7 @@ mod tests {
                     self.take(thread, self.word);
                 }
                 Where::Asking if self.word & PARKED == 0 => {
-                    if choice % 2 == 0 {
+                    if choice.is_multiple_of(2) {
                         self.word |= PARKED;
                         thread.unseen = Some((Change::Take, 0x12));
                     } // else it spins
@@ -681,7 +681,7 @@ mod tests {
                     thread.sections_left -= 1;
                     thread.place = Where::Left;
                     let woken = if self.queue.is_empty() { None } else { Some(self.queue.remove(0)) };
-                    let is_handed = woken.is_some() && choice % 3 == 0;
+                    let is_handed = woken.is_some() && choice.is_multiple_of(3);
                     let parked = if self.queue.is_empty() { 0 } else { PARKED };
                     if !is_handed || parked == 0 {
                         self.word = u64::from(is_handed) | parked;
