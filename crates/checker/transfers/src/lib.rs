@@ -14,9 +14,11 @@
 //! - [`event`]: events, and how much room they leave on the circle that a period is;
 //! - [`protocol`]: the chance that an event is a transfer, for two ways in which caches agree;
 //! - [`course`]: from accesses to bytes of several lines to events of the lines that a layout makes of them.
+//! - [`coherence`]: the same counted, access by access, where a whole run of many cores is seen.
 //!
 //! Nothing else of a cache is looked at: neither its size nor how long a line stays away.
 
+pub mod coherence;
 pub mod course;
 pub mod event;
 pub mod protocol;
