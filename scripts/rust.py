@@ -75,16 +75,18 @@ class Toolchain:
             raise StepFailed(f"the tracer is for x86-64 Linux with glibc; this toolchain builds for {host[1]}")
         return cls(cargo, version, host[1])
 
-    def build(self, crate: str, kind: str, *rustc_flags: str) -> Path:
+    def build(self, crate: str, kind: str, *rustc_flags: str, cfg: str | None = None) -> Path:
         """Builds the `bin` or `cdylib` of a crate for release, named by its folder below crates/; returns its path.
 
         The flags reach the last rustc alone. So they hold whatever RUSTFLAGS and the user's cargo configuration say,
-        and the crates underneath are not built a second time.
+        and the crates underneath are not built a second time. `cfg` reaches them all, in a target folder of its own.
         """
         manifest = ROOT / "crates" / crate / "Cargo.toml"
         target = "--bins" if kind == "bin" else "--lib"
         argv = [self.cargo, "rustc", "--release", "--locked", "--offline", "--manifest-path", str(manifest), target]
-        output = run([*argv, "--message-format=json-render-diagnostics", "--", *rustc_flags])
+        apart = ["--target-dir", str(ROOT / "target" / cfg.replace("_", "-"))] if cfg else []
+        env = {"RUSTFLAGS": f"--cfg {cfg}"} if cfg else None
+        output = run([*argv, *apart, "--message-format=json-render-diagnostics", "--", *rustc_flags], env=env)
         for line in output.splitlines():
             message = json.loads(line)
             if message.get("reason") == "compiler-artifact" and message["manifest_path"] == str(manifest):

@@ -83,8 +83,12 @@ def artifacts(toolchain: Toolchain) -> None:
     library_runner = ARTIFACTS / "commutant-library-runner"
     locks_plugin = ARTIFACTS / "libcommutant_locks_plugin.so"
     lock_preload = ARTIFACTS / "libcommutant_lock_preload.so"
+    transfers_plugin = ARTIFACTS / "libcommutant_transfers_plugin.so"
+    scale_runner = ARTIFACTS / "commutant-scale-runner"
+    all_of_them = [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]
+    all_of_them += [transfers_plugin, scale_runner]
     key = content_hash([*rust_sources(), THIS], toolchain.version)
-    if is_current("artifacts", key, [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]):
+    if is_current("artifacts", key, all_of_them):
         return
     ARTIFACTS.mkdir(exist_ok=True)
     with timed("tracer plugin", "built"):
@@ -95,14 +99,18 @@ def artifacts(toolchain: Toolchain) -> None:
         install_file(toolchain.build("checker/runner", "bin", *flags), runner)
     with timed("runner of scalefs", "built"):
         # At fixed addresses, so that those in a trace are those of its symbols; with lines, which its findings name.
-        flags = ("-C", "target-feature=+crt-static", "-C", "relocation-model=static")
-        install_file(toolchain.build("file-system/scalefs-runner", "bin", *flags), scalefs_runner)
+        fixed = ("-C", "target-feature=+crt-static", "-C", "relocation-model=static")
+        install_file(toolchain.build("file-system/scalefs-runner", "bin", *fixed), scalefs_runner)
     with timed("runner of libraries", "built"):
         # Dynamic, since it loads shared objects.
         install_file(toolchain.build("checker/library-runner", "bin", *WITHOUT_LINES), library_runner)
     with timed("lock recorder", "built"):
         install_file(toolchain.build("emulator/locks-plugin", "cdylib", *WITHOUT_LINES), locks_plugin)
         install_file(toolchain.build("locks/lock-preload", "cdylib", *WITHOUT_LINES), lock_preload)
+    with timed("counter of transfers", "built"):
+        install_file(toolchain.build("emulator/transfers-plugin", "cdylib", *WITHOUT_LINES), transfers_plugin)
+        built = toolchain.build("file-system/scale-runner", "bin", *fixed, cfg="virtual_cores")
+        install_file(built, scale_runner)
     record("artifacts", key)
 
 

@@ -88,6 +88,8 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
         "commutant/_artifacts/include/commutant_locks.h",
         "commutant/_artifacts/commutant-scalefs-runner",
         "commutant/_artifacts/commutant-library-runner",
+        "commutant/_artifacts/commutant-scale-runner",
+        "commutant/_artifacts/libcommutant_transfers_plugin.so",
         "commutant/targets/library/include/commutant.h",
         "commutant/targets/library/include/commutant.hpp",
         "commutant/_artifacts/libcommutant_mtrace_plugin.so",
@@ -167,7 +169,7 @@ def _with_lines(wheel: Path, folder: Path) -> Iterator[str]:
 
 
 def test_the_wheel_has_no_debug_information_but_what_findings_name(wheel: Path, tmp_path: Path) -> None:
-    assert list(_with_lines(wheel, tmp_path)) == ["commutant-scalefs-runner"]
+    assert list(_with_lines(wheel, tmp_path)) == ["commutant-scale-runner", "commutant-scalefs-runner"]
     assert wheel.stat().st_size < MOST_BYTES
 
 

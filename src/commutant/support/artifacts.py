@@ -43,6 +43,16 @@ def lock_preload_path() -> Path:
     return _artifact("libcommutant_lock_preload.so", "the library in front of pthread's locks")
 
 
+def transfers_plugin_path() -> Path:
+    """The counter of transfers, a QEMU plugin. Raises RunError if it is missing."""
+    return _artifact("libcommutant_transfers_plugin.so", "the counter of transfers")
+
+
+def scale_runner_path() -> Path:
+    """The runner of benchmarks of many virtual cores: a static x86-64 program. Raises RunError if it is missing."""
+    return _artifact("commutant-scale-runner", "the runner of benchmarks")
+
+
 def _artifact(name: str, meaning: str) -> Path:
     path = _FOLDER / name
     if not path.is_file():

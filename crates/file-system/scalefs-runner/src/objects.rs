@@ -1,13 +1,6 @@
 //! A list of what lies where in the arena, for whoever names shared lines: a file that grows.
-//!
-//! ```text
-//! kind <stride in bytes> <name>                 what the lines that follow speak of
-//! field <offset in bytes> <name>
-//! whose <beginning of paths> <owner>          objects that code of these sources reaches are this one's
-//! memory <first address> <first address behind>       hexadecimal; objects lie at multiples of the stride
-//! table <first address> <first address behind>        as well; objects lie one after the other from the start
-//! ```
-//! A kind is told again whenever memory of it is. What was told stays true: chunks keep their kind.
+//! Its form is that of [`parts::listing`]. A kind is told again whenever memory of it is. What was told stays true: chunks
+//! keep their kind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -51,19 +44,7 @@ impl ObjectList {
     }
 
     fn write(&mut self, parts: impl Iterator<Item = Part>) -> io::Result<()> {
-        let mut text = String::new();
-        for Part { memory, kind } in parts {
-            text += &format!("kind {} {}\n", kind.stride_bytes, kind.name);
-            for (offset, name) in kind.fields {
-                text += &format!("field {offset} {name}\n");
-            }
-            for (paths, owner) in parts::owners(kind) {
-                text += &format!("whose {paths} {owner}\n");
-            }
-            let what = if kind.number == 0 { "table" } else { "memory" };
-            text += &format!("{what} {:x} {:x}\n", memory.start, memory.end);
-        }
-        self.file.write_all(text.as_bytes())
+        self.file.write_all(parts::listing(parts).as_bytes())
     }
 }
 

@@ -118,6 +118,36 @@ impl ScaleFs {
     }
 }
 
+/// The list of what lies where that tools read:
+///
+/// ```text
+/// kind <stride in bytes> <name>                 what the lines that follow speak of
+/// field <offset in bytes> <name>
+/// whose <beginning of paths> <owner>          objects that code of these sources reaches are this one's
+/// memory <first address> <first address behind>       hexadecimal; objects lie at multiples of the stride
+/// table <first address> <first address behind>        as well; objects lie one after the other from the start
+/// ```
+/// A kind is told again for each part of it.
+#[cfg(feature = "std")]
+pub fn listing(parts: impl IntoIterator<Item = Part>) -> std::string::String {
+    use std::fmt::Write;
+
+    let mut text = std::string::String::new();
+    // Writing to a string does not fail.
+    for Part { memory, kind } in parts {
+        let _ = writeln!(text, "kind {} {}", kind.stride_bytes, kind.name);
+        for (offset, name) in kind.fields {
+            let _ = writeln!(text, "field {offset} {name}");
+        }
+        for (paths, owner) in owners(kind) {
+            let _ = writeln!(text, "whose {paths} {owner}");
+        }
+        let what = if kind.number == 0 { "table" } else { "memory" };
+        let _ = writeln!(text, "{what} {:x} {:x}", memory.start, memory.end);
+    }
+    text
+}
+
 /// The chunks of an arena whose kind is known so far, by address. A part never changes; later there may be more.
 pub fn chunks(arena: &Arena) -> impl Iterator<Item = Part> {
     arena.kinds().filter_map(|(memory, number)| {

@@ -16,12 +16,17 @@
 //! **Deaths.** Under `--cfg shuttle` a process can be ended before each of its accesses to atomics, and before each of its
 //! stores to words of its own ([`OwnWord`]), so that what an heir finds there can be tested.
 //!
+//! **Virtual cores.** Under `--cfg virtual_cores` the cores that a measurement needs are coroutines of one thread, which hand over
+//! to each other before accesses to atomics.
+//!
 //! Models ([`model`]) are explored whole by `RUSTFLAGS="--cfg loom" cargo test -p CRATE --release --test models`; under
 //! `--cfg shuttle` a thousand executions of each are drawn.
 #![warn(clippy::missing_errors_doc)]
-#![cfg_attr(not(any(loom, shuttle, fuzzing)), no_std)]
+#![cfg_attr(not(any(loom, shuttle, fuzzing, virtual_cores)), no_std)]
 #![forbid(unsafe_code)]
 
+#[cfg(any(shuttle, virtual_cores))]
+mod interposed;
 mod own;
 mod wait;
 
@@ -35,19 +40,21 @@ mod planted;
 pub mod preemptions;
 #[cfg(shuttle)]
 pub mod scheduled;
+#[cfg(virtual_cores)]
+pub mod turns;
 
 pub use own::{OwnWord, Word};
 pub use wait::{Spin, Wait, WaitReason};
 
 /// Atomic types and fences: `core`'s, or loom's in a model.
 pub mod atomic {
-    #[cfg(shuttle)]
-    pub use crate::scheduled::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    #[cfg(any(shuttle, virtual_cores))]
+    pub use crate::interposed::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     #[cfg(tsan)]
     pub use crate::tsan_fence::fence;
-    #[cfg(not(any(loom, shuttle, tsan)))]
+    #[cfg(not(any(loom, shuttle, tsan, virtual_cores)))]
     pub use core::sync::atomic::fence;
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(loom, shuttle, virtual_cores)))]
     pub use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
     #[cfg(loom)]
     pub use loom::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};

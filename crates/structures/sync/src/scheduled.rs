@@ -1,13 +1,12 @@
-//! `core`'s atomics, with a choice before each access: go on, or let another thread run. Only built under `cfg(shuttle)`.
+//! A choice before each access to an atomic ([`crate::interposed`]): go on, or let another thread run. Only built under
+//! `cfg(shuttle)`.
 //!
 //! loom explores every execution of a model of a few accesses, weak memory included; this runs one execution of a
 //! program of many thousands, whatever its size, on memory that is as it is in ordinary builds, and the same again from
 //! the same seed. Accesses are sequentially consistent.
 
-use core::sync::atomic as plain;
 use std::cell::{Cell, RefCell};
 
-pub use plain::Ordering;
 use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
@@ -164,10 +163,6 @@ pub fn yield_now() {
     }
 }
 
-fn choose<T>(atomic: &T, is_change: bool) {
-    access(core::ptr::from_ref(atomic).addr(), is_change);
-}
-
 /// Before an access to what is no atomic, and several threads access all the same: another may run.
 pub fn access(address: usize, is_change: bool) {
     pass();
@@ -177,107 +172,4 @@ pub fn access(address: usize, is_change: bool) {
     if is_switch.unwrap_or_else(|| std::thread::panicking() || panic!("threads go on for ever")) {
         shuttle::thread::yield_now();
     }
-}
-
-/// A fence, which orders nothing more than there is.
-pub fn fence(_: Ordering) {
-    choose(&(), false);
-}
-
-macro_rules! scheduled {
-    ($($name:ident$(<$parameter:ident>)?: $value:ty;)*) => {$(
-        #[doc = concat!("`core`'s ", stringify!($name), ", with a choice before each access.")]
-        #[repr(transparent)]
-        #[derive(Debug, Default)]
-        pub struct $name$(<$parameter>)?(plain::$name$(<$parameter>)?);
-
-        impl$(<$parameter>)? $name$(<$parameter>)? {
-            /// An atomic with this value.
-            pub const fn new(value: $value) -> Self {
-                Self(plain::$name::new(value))
-            }
-
-            /// As `core`'s.
-            pub fn load(&self, order: Ordering) -> $value {
-                choose(self, false);
-                self.0.load(order)
-            }
-
-            /// As `core`'s.
-            pub fn store(&self, value: $value, order: Ordering) {
-                choose(self, true);
-                self.0.store(value, order);
-            }
-
-            /// As `core`'s.
-            pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                choose(self, true);
-                self.0.swap(value, order)
-            }
-
-            /// As `core`'s.
-            ///
-            /// # Errors
-            /// The value, if it is not the expected one.
-            pub fn compare_exchange(
-                &self,
-                expected: $value,
-                value: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                choose(self, true);
-                self.0.compare_exchange(expected, value, success, failure)
-            }
-
-            /// As `core`'s, but that it never fails for no reason.
-            ///
-            /// # Errors
-            /// The value, if it is not the expected one.
-            pub fn compare_exchange_weak(
-                &self,
-                expected: $value,
-                value: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.compare_exchange(expected, value, success, failure)
-            }
-
-            /// As `core`'s.
-            pub fn get_mut(&mut self) -> &mut $value {
-                self.0.get_mut()
-            }
-
-            /// As `core`'s.
-            pub fn into_inner(self) -> $value {
-                self.0.into_inner()
-            }
-        }
-    )*};
-}
-
-macro_rules! counting {
-    ($($name:ident: $value:ty: $($operation:ident)*;)*) => {$(impl $name {$(
-        /// As `core`'s.
-        pub fn $operation(&self, value: $value, order: Ordering) -> $value {
-            choose(self, true);
-            self.0.$operation(value, order)
-        }
-    )*})*};
-}
-
-scheduled! {
-    AtomicI64: i64;
-    AtomicU32: u32;
-    AtomicU64: u64;
-    AtomicUsize: usize;
-    AtomicPtr<T>: *mut T;
-}
-
-counting! {
-    AtomicI64: i64: fetch_add fetch_sub fetch_max;
-    AtomicU32: u32: fetch_add fetch_sub fetch_and fetch_or fetch_max;
-    AtomicU64: u64: fetch_add fetch_sub fetch_and fetch_or fetch_max;
-    AtomicUsize: usize: fetch_add fetch_sub fetch_and fetch_or fetch_max;
 }

@@ -36,11 +36,13 @@ pub struct Spin;
 impl Wait for Spin {
     #[inline]
     fn wait(&self, _reason: WaitReason, _round: u32) {
-        #[cfg(not(any(loom, shuttle)))]
+        #[cfg(not(any(loom, shuttle, virtual_cores)))]
         core::hint::spin_loop();
         #[cfg(loom)]
         loom::thread::yield_now();
         #[cfg(shuttle)]
         crate::scheduled::yield_now();
+        #[cfg(virtual_cores)]
+        crate::turns::wait();
     }
 }
