@@ -25,6 +25,7 @@ from commutant.lock_view.shown import LocksDocument
 from commutant.remedy import HistoryDocument, ProofDocument, RemedyDocument, TransferDocument
 from commutant.report import ReportDocument
 from commutant.runs import VERDICT_LINES, RunInfo
+from commutant.scale import ScaleDocument
 from commutant.testgen import GenerateDocument
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
@@ -47,6 +48,7 @@ SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "remedy": ("Output of commutant remedy --format json", (RemedyDocument, TransferDocument)),
     "report": ("Output of commutant report --format json", (ReportDocument,)),
     "run": ("run.json of a run directory", (RunInfo,)),
+    "scale": ("Output of commutant scale --format json", (ScaleDocument,)),
     "summary": ("summary.json of a run directory, and output of commutant check --format json", (Summary,)),
     "verdict": ("One line of verdicts.jsonl in a run directory", VERDICT_LINES),
 }

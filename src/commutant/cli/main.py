@@ -49,6 +49,7 @@ VERBS = (
     "history",
     "kernel",
     "locks",
+    "scale",
     "new",
     "doctor",
     "prepare",

@@ -91,6 +91,11 @@ class Stacks:
         self._questions.put((address, answer))
         return answer.result()
 
+    def frames_at(self, address: int) -> tuple[str, ...]:
+        """The functions that the code at an address belongs to, the innermost first, with file and line where they are
+        known; none where nothing is."""
+        return tuple(_TYPE_ARGUMENTS.sub("", name) + _place(place) for name, place in self.code(address))
+
     def start_of(self, name: str) -> int | None:
         """Where the function of that name begins; None if there is none, or several."""
         starts = self._starts.get(name, ())

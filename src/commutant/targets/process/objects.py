@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from commutant.mtrace import LINE_BYTES, Access, Finding, LineField, Picture, PictureLine
+from commutant.mtrace import LINE_BYTES, Finding, LineField, Picture, PictureLine
 from commutant.support import RunError
 
 _READ_BYTES = 1 << 20
@@ -44,9 +44,9 @@ class ObjectKind:
         """How far from its object's start an address lies."""
         return (address - self.base) % self.stride_bytes
 
-    def owner(self, access: Access) -> str | None:
-        """Whose the object is that was accessed: told by the innermost of the sources."""
-        paths = (frame.rpartition(" ")[2] for frame in access.stack)
+    def owner(self, stack: Sequence[str]) -> str | None:
+        """Whose the object is that was accessed with this stack: told by the innermost of the sources."""
+        paths = (frame.rpartition(" ")[2] for frame in stack)
         found = (owner for path in paths for beginning, owner in self.owners if path.startswith(beginning))
         return next(found, None)
 
@@ -97,7 +97,7 @@ class ObjectMap:
             if kind is None:
                 return None
             places[kind.name, kind.field_at(kind.within(address))] = None
-            if (owner := kind.owner(access)) is not None:
+            if (owner := kind.owner(access.stack)) is not None:
                 owners[owner] = None
         names = sorted(places)
         objects = {name for name, _ in names}
@@ -122,6 +122,15 @@ class ObjectMap:
         """Type and first address of the object that lies there; None if the list does not tell."""
         kind = self._find(address)
         return None if kind is None else (kind.name, address - kind.within(address))
+
+    def variable(self, address: int, stack: Sequence[str]) -> str | None:
+        """Type and field of what lies there; whose it is, the stack of an access tells. None if the list does not
+        tell."""
+        kind = self._find(address)
+        if kind is None:
+            return None
+        owner = kind.owner(stack)
+        return f"{kind.name}{f' of {owner}' if owner else ''}.{kind.field_at(kind.within(address))}"
 
     def drawn(self, holder: str, start: int, lines: Sequence[PictureLine]) -> Picture:
         """The picture of an object that `place` told of, from its lines by address."""

@@ -1,0 +1,125 @@
+"""Benchmarks on virtual cores, under the emulator: what must be zero is, what is planted is named, seeds repeat."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from commutant.cli.main import run
+from commutant.documents import text
+from commutant.scale import Conditions, ScaleDocument, find_benchmark, picture, read_constants, scaling
+
+FEW = Conditions(operations=60, warm_up=60)
+
+
+def scaled(name: str, cores: tuple[int, ...], conditions: Conditions = FEW) -> ScaleDocument:
+    *_, document = scaling(find_benchmark(name), cores, conditions, read_constants(None))
+    return document
+
+
+def test_a_planted_counter_is_counted_and_named_and_its_control_has_none() -> None:
+    document = scaled("sharded-map-counted", (1, 2, 16))
+    alone, two, many = document.steps
+    assert (alone.transfers, alone.variables) == (0.0, ())
+    assert 0.3 < two.transfers < many.transfers <= 2.0
+    [variable] = many.variables
+    assert variable.name.endswith("ENTRY_COUNT")
+    assert variable.during == "operations"
+    for stack in (variable.first, variable.second):
+        assert any("scale-runner/src/benchmarks/sharded.rs" in frame for frame in stack)
+        assert not any("scale-runner/src/main.rs" in frame for frame in stack)
+    assert document.stops is not None
+    assert document.stops.variable == variable.name
+    control = scaled("sharded-map", (1, 2, 16))
+    assert [step.transfers + step.maintenance + step.after_maintenance for step in control.steps] == [0.0] * 3
+    assert control.stops is None
+    assert control.steps[2].predicted.per_core == 1.0
+
+
+def test_the_same_seed_gives_the_same_document_and_another_seed_another() -> None:
+    one, again, other = (
+        text(scaled("open-any", (4,), Conditions(seed=seed, operations=20, warm_up=70))) for seed in (3, 3, 4)
+    )
+    assert one == again
+    assert one != other
+
+
+def test_a_lowest_number_is_shared_and_any_number_is_not() -> None:
+    # Cores come to their maintenance at least once before what counts, and during it.
+    conditions = Conditions(operations=70, warm_up=130)
+    lowest, any_number = (scaled(name, (8,), conditions).steps[0] for name in ("open", "open-any"))
+    assert lowest.transfers > 3
+    assert any_number.transfers == pytest.approx(0.0, abs=0.01)
+    assert any_number.maintenance > 0
+    names = {variable.name for variable in any_number.variables}
+    assert any("epoch" in name for name in names), names
+
+
+def test_the_picture_has_a_point_for_each_number_of_cores() -> None:
+    document = scaled("sharded-map-counted", (1, 2, 4))
+    root = ET.fromstring(picture(document))
+    titles = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == 3
+    assert "ENTRY_COUNT" in titles[2]
+
+
+def command(*arguments: str) -> int:
+    return run(["scale", *arguments])
+
+
+def test_a_gate_fails_on_the_planted_counter_alone(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    few = ("--cores", "2,8", "--operations", "50", "--warm-up", "10", "--fail-on", "transfers>0.1@8")
+    path = tmp_path / "counted.json"
+    assert command("sharded-map-counted", *few, "--format", "json", "-o", str(path)) == 1
+    assert "most of it commutant_scale_runner::benchmarks::sharded::ENTRY_COUNT" in capfd.readouterr().err
+    document: dict[str, Any] = json.loads(path.read_text())
+    assert [step["cores"] for step in document["steps"]] == [2, 8]
+    assert document["complete"]
+    assert command("sharded-map", *few) == 0
+    assert "No line goes from core to core with 8 cores." in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("open", "--cores", "1,257"), "expected 1 to 256 cores, got 257"),
+        (("open", "--cores", "0,1"), "expected 1 to 256 cores, got 0"),
+        (("open", "--cores", "2,1"), "expected ascending numbers of cores"),
+        (("open", "--cores", "1,2,4,..."), "expected ascending numbers of cores"),
+        (("open", "--cores", "...,4"), "expected ascending numbers of cores"),
+        (("opne",), "did you mean"),
+        (("open", "--fail-on", "transfers>1@3"), "expected one of the --cores"),
+        (("open", "--fail-on", "transfers"), "as transfers>0.1@64"),
+        (("open", "--hand-over", "1025"), "1025"),
+    ],
+)
+def test_bad_use_is_one_line(capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+    assert command(*arguments) == 2
+    error = capfd.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("1,2,4,...,64", (1, 2, 4, 8, 16, 32, 64)), ("2,4,...,10", (2, 4, 8, 10)), ("10,15,...,30", (10, 15, 20, 25, 30))],
+)
+def test_steps_go_on_as_they_begin(given: str, meant: tuple[int, ...]) -> None:
+    from commutant.cli.scale import _Cores
+
+    assert _Cores().convert(given, None, None) == meant
+
+
+def test_what_does_not_end_in_time_is_stopped(capfd: pytest.CaptureFixture[str]) -> None:
+    assert command("open", "--cores", "2", "--operations", "1000000", "--timeout", "1") == 3
+    assert "did not end within 1 s" in capfd.readouterr().err
+
+
+def test_without_a_benchmark_all_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
+    assert command() == 0
+    out = capfd.readouterr().out
+    assert {"stat", "open-any", "create", "map", "send-any"} <= {line.split(" ")[0] for line in out.splitlines()}
