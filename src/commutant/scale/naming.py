@@ -16,6 +16,8 @@ _PLAYS = (
     "crates/file-system/scale-runner/src/main.rs",
 )
 """Sources that play the cores: they stand between an access and what makes it, and around each operation."""
+_LIBRARY = "library/"
+"""Rust's own: atomics are functions there."""
 _OURS = "crates/"
 
 
@@ -33,7 +35,7 @@ class Naming:
         """The functions at a place, the innermost first, with files and lines."""
         addresses = self._counts.stacks.get(str(place), ())
         frames = [frame for address in addresses for frame in _frames_at(self._code, address)]
-        frames = [frame for frame in frames if _path(frame) not in _PLAYS]
+        frames = [frame for frame in frames if _path(frame) not in _PLAYS and not _path(frame).startswith(_LIBRARY)]
         # What is further out than the last of our sources begins the coroutine, and is the same for all.
         last = max(
             (number for number, frame in enumerate(frames) if _path(frame).startswith(_OURS)), default=len(frames)

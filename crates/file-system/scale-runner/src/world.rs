@@ -60,7 +60,7 @@ impl World {
         let config = ScaleFsConfig {
             hash_seed,
             root_bucket_count: BUCKETS,
-            directory_bucket_count: BUCKETS,
+            directory_bucket_count: BUCKETS / 4,
             ..ScaleFsConfig::default()
         };
         let too_small = |_| "the arena is too small for an instance".to_owned();
@@ -81,6 +81,16 @@ impl World {
     /// The calls of a core.
     pub fn enter(&self, core: usize) -> InProcess<'_, Host> {
         self.file_system.enter(&self.cores[core], &self.process, &self.host)
+    }
+
+    /// A core.
+    pub fn core(&self, core: usize) -> &Core<'static> {
+        &self.cores[core]
+    }
+
+    /// How cores wait.
+    pub fn host(&self) -> &Host {
+        &self.host
     }
 
     /// What a core does between its calls.

@@ -1,6 +1,7 @@
 //! All benchmarks. Those with two variants differ in the interface alone: what lets calls commute has `-any` or the like.
 
 mod data;
+mod mail;
 mod map;
 mod names;
 mod pipes;
@@ -8,19 +9,20 @@ mod sharded;
 mod sockets;
 
 use scalefs::data::{self as calls, DescriptorOptions};
-use scalefs::{NumberChoice, OnExec, OpenFlags, Start, StatusFlags};
+use scalefs::{Errno, NumberChoice, OnExec, OpenFlags, Start, StatusFlags};
 
 use crate::benchmark::Benchmark;
 use crate::world::World;
 
 /// Every benchmark, in the order in which they are told of.
 pub fn all() -> impl Iterator<Item = &'static Benchmark> {
-    let groups: [&[Benchmark]; 6] = [
+    let groups: [&[Benchmark]; 7] = [
         &names::BENCHMARKS,
         &data::BENCHMARKS,
         &pipes::BENCHMARKS,
         &map::BENCHMARKS,
         &sockets::BENCHMARKS,
+        &mail::BENCHMARKS,
         &sharded::BENCHMARKS,
     ];
     groups.into_iter().flatten()
@@ -46,4 +48,14 @@ fn make(world: &World, path: &[u8]) -> u32 {
 /// What each core has, by core.
 fn of_each<T>(world: &World, make: impl Fn(usize) -> T) -> Vec<T> {
     (0..world.core_count()).map(make).collect()
+}
+
+/// Makes a call until it has not to wait any more.
+fn again(mut call: impl FnMut() -> Result<(), Errno>) {
+    let mut round = 0;
+    while let Err(errno) = call() {
+        assert_eq!(errno, Errno::EAGAIN);
+        sync::Wait::wait(&sync::Spin, sync::WaitReason::Pipe, round);
+        round += 1;
+    }
 }
