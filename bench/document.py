@@ -17,6 +17,7 @@ from bench.figure import Figure, number
 from bench.highlights import rows
 from bench.machine import describe
 from bench.plot import bars
+from bench.scaling import section as scaling
 from bench.txos import section as beside_txos
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -96,7 +97,9 @@ def write(areas: Mapping[str, Any]) -> None:
 def page(areas: Mapping[str, Any]) -> str:
     """The page that begins with what matters."""
     pictures = PICTURES + (PROCESSES if "processes" in areas else "")
-    return HEADER + "\n".join([*rows(areas), *beside_txos(areas.get("transactions")), pictures])
+    return HEADER + "\n".join(
+        [*rows(areas), *beside_txos(areas.get("transactions")), *scaling(areas.get("scale")), pictures]
+    )
 
 
 def samples(areas: Mapping[str, Any]) -> str:

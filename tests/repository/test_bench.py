@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import document
+from bench import document, scaling
 from bench.__main__ import main, names
-from bench.areas import processes
+from bench.areas import processes, scale
 from bench.figure import Figure, Goal, number
 from bench.highlights import HIGHLIGHTS
 from bench.plot import Plot, Series, bars
@@ -157,3 +157,17 @@ def test_what_is_not_measured_beside_txos_says_why() -> None:
     assert "on 2026-01-31 at commit abcdefg." in text
     assert "Ours are of cores 2." in text
     assert not list(section(None))
+
+
+def test_the_table_of_transfers_has_a_row_for_each_benchmark() -> None:
+    step = {"cores": 8, "transfers": 0.0, "maintenance": 0.25, "after_maintenance": 0.5}
+    documents = [
+        {"benchmark": name, "steps": [step, {**step, "cores": 32, "transfers": 2.0}]} for name in ("statx", "stat")
+    ]
+    figures = [figure for document in documents for figure in scale.figures_of(document, "command")]
+    assert [figure.met for figure in figures] == [True, False, False, False, None, False, None, False]
+    area = {"date": "2026-01-01", "machine": {"commit": "0123456789"}, "figures": [one.to_json() for one in figures]}
+    *_, first, second = scaling.section(area)
+    assert first == "| `statx` | yes | 0 / 0.750 | 2.00 / 0.750 |"
+    assert second == "| `stat` |  | 0 / 0.750 | 2.00 / 0.750 |"
+    assert scaling.section(None) == []

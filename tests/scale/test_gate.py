@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from commutant.scale import Gate, read_gate
+from commutant.scale import ScaleGate, read_gate
 from commutant.support import UsageError
 
 
 def test_a_gate_is_a_measure_a_limit_and_cores() -> None:
-    assert read_gate("transfers>0.1@64") == Gate("transfers", 0.1, 64)
+    assert read_gate("transfers>0.1@64") == ScaleGate("transfers", 0.1, 64)
     assert str(read_gate("maintenance>0@256")) == "maintenance>0@256"
 
 

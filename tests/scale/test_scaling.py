@@ -11,12 +11,12 @@ import pytest
 
 from commutant.cli.main import run
 from commutant.documents import text
-from commutant.scale import Conditions, ScaleDocument, find_benchmark, picture, read_constants, scaling
+from commutant.scale import ScaleConditions, ScaleDocument, find_benchmark, picture, read_constants, scaling
 
-FEW = Conditions(operations=60, warm_up=60)
+FEW = ScaleConditions(operations=60, warm_up=60)
 
 
-def scaled(name: str, cores: tuple[int, ...], conditions: Conditions = FEW) -> ScaleDocument:
+def scaled(name: str, cores: tuple[int, ...], conditions: ScaleConditions = FEW) -> ScaleDocument:
     *_, document = scaling(find_benchmark(name), cores, conditions, read_constants(None))
     return document
 
@@ -42,7 +42,7 @@ def test_a_planted_counter_is_counted_and_named_and_its_control_has_none() -> No
 
 def test_the_same_seed_gives_the_same_document_and_another_seed_another() -> None:
     one, again, other = (
-        text(scaled("open-any", (4,), Conditions(seed=seed, operations=20, warm_up=70))) for seed in (3, 3, 4)
+        text(scaled("open-any", (4,), ScaleConditions(seed=seed, operations=20, warm_up=70))) for seed in (3, 3, 4)
     )
     assert one == again
     assert one != other
@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_document_and_another_seed_another() -> Non
 
 def test_a_lowest_number_is_shared_and_any_number_is_not() -> None:
     # Cores come to their maintenance at least once before what counts, and during it.
-    conditions = Conditions(operations=70, warm_up=130)
+    conditions = ScaleConditions(operations=70, warm_up=130)
     lowest, any_number = (scaled(name, (8,), conditions).steps[0] for name in ("open", "open-any"))
     assert lowest.transfers > 3
     assert any_number.transfers == pytest.approx(0.0, abs=0.01)

@@ -13,7 +13,7 @@ from commutant.documents import text
 from commutant.support import UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.scale import Gate, ScaleDocument
+    from commutant.scale import ScaleDocument, ScaleGate
 
 _USUAL_CORES = "1,2,4,...,64"
 _MOST_STEPS = 256
@@ -26,7 +26,7 @@ class _Cores(click.ParamType[tuple[int, ...]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """The numbers; fails with one line."""
-        from commutant.scale import MOST_CORES
+        from commutant.scale import CORE_LIMIT
 
         if isinstance(value, tuple):
             return value
@@ -36,8 +36,8 @@ class _Cores(click.ParamType[tuple[int, ...]]):
             numbers = []
         if not numbers or numbers != sorted(set(numbers)):
             self.fail(f"expected ascending numbers of cores such as 1,2,4,...,256, got {value!r:.80}", param, ctx)
-        if wrong := [number for number in numbers if not 1 <= number <= MOST_CORES]:
-            self.fail(f"expected 1 to {MOST_CORES} cores, got {wrong[0]}", param, ctx)
+        if wrong := [number for number in numbers if not 1 <= number <= CORE_LIMIT]:
+            self.fail(f"expected 1 to {CORE_LIMIT} cores, got {wrong[0]}", param, ctx)
         return tuple(numbers)
 
 
@@ -61,16 +61,16 @@ def _numbers(texts: Sequence[str]) -> list[int]:
     return numbers
 
 
-class _GateType(click.ParamType["Gate"]):
+class _GateType(click.ParamType["ScaleGate"]):
     """A measure, a limit and a number of cores."""
 
     name = "measure>limit@cores"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Gate:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ScaleGate:
         """The gate; fails with one line."""
-        from commutant.scale import Gate, read_gate
+        from commutant.scale import ScaleGate, read_gate
 
-        if isinstance(value, Gate):
+        if isinstance(value, ScaleGate):
             return value
         try:
             return read_gate(str(value))
@@ -151,7 +151,7 @@ def command(
     hand_over: int,
     maintain_every: int,
     constants: Path | None,
-    fail_on: tuple[Gate, ...],
+    fail_on: tuple[ScaleGate, ...],
     top: int,
     timeout: float,
     format_: str,
@@ -163,7 +163,7 @@ def command(
     All cores are played by one thread under the emulator, so that 256 need one processor, and the same seed gives the
     same counts. Transfers of operations and of maintenance are told apart.
     """
-    from commutant.scale import Conditions, benchmarks, find_benchmark, print_benchmarks, read_constants
+    from commutant.scale import ScaleConditions, benchmarks, find_benchmark, print_benchmarks, read_constants
 
     results.refuse_existing(output)
     if benchmark is None:
@@ -171,7 +171,7 @@ def command(
         return 0
     if missing := [gate for gate in fail_on if gate.cores not in cores]:
         raise UsageError(f"--fail-on {missing[0]}: expected one of the --cores, {', '.join(map(str, cores))}")
-    conditions = Conditions(seed, operations, warm_up, hand_over, maintain_every, timeout)
+    conditions = ScaleConditions(seed, operations, warm_up, hand_over, maintain_every, timeout)
     known = read_constants(constants)
     document: ScaleDocument | None = None
     interrupted: KeyboardInterrupt | None = None
@@ -200,7 +200,7 @@ def _put(document: ScaleDocument, format_: str, top: int, output: Path | None) -
         results.put([text(document) if format_ == "json" else picture(document)], output)
 
 
-def _holds(document: ScaleDocument, gates: Sequence[Gate]) -> bool:
+def _holds(document: ScaleDocument, gates: Sequence[ScaleGate]) -> bool:
     """Whether nothing is above its limit; says what is."""
     holds = True
     for gate in gates:

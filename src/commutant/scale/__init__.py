@@ -9,19 +9,19 @@ picture.
 
 from commutant.scale.benchmarks import Benchmark, benchmarks, find_benchmark
 from commutant.scale.constants import Constants, read_constants
-from commutant.scale.counting import MOST_CORES, Conditions
-from commutant.scale.gate import Gate, read_gate
+from commutant.scale.counting import CORE_LIMIT, ScaleConditions
+from commutant.scale.gate import ScaleGate, read_gate
 from commutant.scale.plot import picture
 from commutant.scale.scaling import ScaleDocument, scaling
 from commutant.scale.show import print_benchmarks, print_scaling
 
 __all__ = [
-    "MOST_CORES",
+    "CORE_LIMIT",
     "Benchmark",
-    "Conditions",
     "Constants",
-    "Gate",
+    "ScaleConditions",
     "ScaleDocument",
+    "ScaleGate",
     "benchmarks",
     "find_benchmark",
     "picture",

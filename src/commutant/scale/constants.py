@@ -23,7 +23,7 @@ DEFAULT = Path(__file__).parent / "constants.toml"
 _LONGEST_BYTES = 1 << 16
 
 
-class Constant(Part, frozen=True):
+class MachineConstant(Part, frozen=True):
     """A number, the machine that it holds for, and where it comes from."""
 
     value: Measure
@@ -35,13 +35,13 @@ class Constants(Part, frozen=True):
     """Nanoseconds of an instruction that waits for no other core, of a miss that another core's cache serves, and of an
     upgrade: a line that others had is taken from them."""
 
-    instruction_ns: Constant
-    miss_ns: Constant
-    upgrade_ns: Constant
+    instruction_ns: MachineConstant
+    miss_ns: MachineConstant
+    upgrade_ns: MachineConstant
 
     def changed(self, name: str, factor: float) -> Constants:
         """These, but one of them so many times as large."""
-        constant: Constant = getattr(self, name)
+        constant: MachineConstant = getattr(self, name)
         return structs.replace(self, **{name: structs.replace(constant, value=constant.value * factor)})
 
 
@@ -67,7 +67,7 @@ def read_constants(path: Path | None) -> Constants:
     return Constants(**{name: _constant(path, name, table) for name in NAMES})
 
 
-def _constant(path: Path, name: str, table: Mapping[str, Any]) -> Constant:
+def _constant(path: Path, name: str, table: Mapping[str, Any]) -> MachineConstant:
     entry = table.get(name)
     if not isinstance(entry, dict):
         raise UsageError(f"{path}: expected a table [{name}] with value, machine and source, got none")
@@ -77,4 +77,4 @@ def _constant(path: Path, name: str, table: Mapping[str, Any]) -> Constant:
     for key in ("machine", "source"):
         if not isinstance(entry.get(key), str) or not entry[key].strip():
             raise UsageError(f"{path}: expected a text for {name}.{key}, got {entry.get(key)!r:.80}")
-    return Constant(float(value), entry["machine"], entry["source"])
+    return MachineConstant(float(value), entry["machine"], entry["source"])

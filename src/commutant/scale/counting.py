@@ -12,16 +12,16 @@ from pathlib import Path
 
 from commutant.guest import find_user_emulator
 from commutant.scale.benchmarks import Benchmark
-from commutant.scale.counts import Counts, read_counts
-from commutant.scale.naming import Naming
+from commutant.scale.counts import TransferCounts, read_counts
+from commutant.scale.naming import CountNames
 from commutant.support import RunError, artifacts, start_program
 
-MOST_CORES = 256
+CORE_LIMIT = 256
 _LONGEST_MESSAGE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class ScaleConditions:
     """How a benchmark is made: all of it moves the counts, so all of it is said with them.
 
     Each core makes `warm_up` operations that do not count, then `operations` that do. It hands over to another core
@@ -43,7 +43,9 @@ class Conditions:
 
 
 @contextmanager
-def counted(benchmark: Benchmark, cores: int, conditions: Conditions) -> Iterator[tuple[Counts, Naming]]:
+def counted(
+    benchmark: Benchmark, cores: int, conditions: ScaleConditions
+) -> Iterator[tuple[TransferCounts, CountNames]]:
     """What was counted, and names for it; raises RunError if the benchmark does not come to its end."""
     runner = artifacts.scale_runner_path()
     with tempfile.TemporaryDirectory(prefix="commutant-scale-") as name:
@@ -57,7 +59,7 @@ def counted(benchmark: Benchmark, cores: int, conditions: Conditions) -> Iterato
         counts = read_counts(report.read_bytes() if report.exists() else b"")
         descriptor = os.open(listing, os.O_RDONLY)
         try:
-            yield counts, Naming(runner, descriptor, counts)
+            yield counts, CountNames(runner, descriptor, counts)
         finally:
             os.close(descriptor)
 

@@ -34,7 +34,7 @@ class TransferRow(Part, frozen=True):
     invalidated: Count
 
 
-class Counts(Part, frozen=True):
+class TransferCounts(Part, frozen=True):
     """All that was counted of a run. `stacks` has addresses of instructions by place, the innermost first."""
 
     complete: bool
@@ -48,10 +48,10 @@ class Counts(Part, frozen=True):
     top_lines: tuple[tuple[Count, Count], ...]
 
 
-def read_counts(content: bytes) -> Counts:
+def read_counts(content: bytes) -> TransferCounts:
     """The counts of a report; raises RunError if it is none, or of a run that did not come to its end."""
     try:
-        counts = read(Counts, content)
+        counts = read(TransferCounts, content)
     except DocumentError as error:
         raise RunError(f"the counter of transfers wrote no report: {error}") from None
     if not counts.complete:

@@ -13,7 +13,7 @@ MEASURES = ("transfers", "maintenance")
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ScaleGate:
     """More of a measure per operation than this is too much with so many cores."""
 
     measure: str
@@ -25,7 +25,7 @@ class Gate:
         return f"{self.measure}>{self.limit:g}@{self.cores}"
 
 
-def read_gate(text: str) -> Gate:
+def read_gate(text: str) -> ScaleGate:
     """The gate that a text says; raises ValueError in one line."""
     found = _GATE.fullmatch(text)
     if found is None or found[1] not in MEASURES:
@@ -36,4 +36,4 @@ def read_gate(text: str) -> Gate:
         limit = math.nan
     if not (math.isfinite(limit) and limit >= 0):
         raise UsageError(f"expected a number from 0 as the limit of {found[1]}, got {found[2]!r:.80}")
-    return Gate(found[1], limit, int(found[3]))
+    return ScaleGate(found[1], limit, int(found[3]))

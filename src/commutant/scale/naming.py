@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from commutant import _native
-from commutant.scale.counts import Counts
+from commutant.scale.counts import TransferCounts
 from commutant.targets.process import ObjectMap, Stacks
 
 _PLAYS = (
@@ -21,10 +21,10 @@ _LIBRARY = "library/"
 _OURS = "crates/"
 
 
-class Naming:
+class CountNames:
     """Names for one run."""
 
-    def __init__(self, runner: Path, listing: int, counts: Counts) -> None:
+    def __init__(self, runner: Path, listing: int, counts: TransferCounts) -> None:
         """Of the runner, the list that it wrote into this descriptor's file, and the counts of its run."""
         self._objects = ObjectMap(listing)
         self._counts = counts

@@ -11,9 +11,9 @@ from msgspec import Meta
 from commutant.documents import Count, Document, Measure, Part
 from commutant.scale.benchmarks import Benchmark
 from commutant.scale.constants import NAMES, Constants
-from commutant.scale.counting import Conditions, counted
-from commutant.scale.counts import MAINTENANCE, Counts, TransferRow
-from commutant.scale.naming import Naming
+from commutant.scale.counting import ScaleConditions, counted
+from commutant.scale.counts import MAINTENANCE, TransferCounts, TransferRow
+from commutant.scale.naming import CountNames
 from commutant.scale.queues import Server, servers_of, throughput
 
 During = Literal["operations", "maintenance", "after maintenance"]
@@ -22,7 +22,7 @@ HALF = 0.5
 _SHOWN_VARIABLES = 20
 
 
-class Variable(Part, frozen=True):
+class MovingVariable(Part, frozen=True):
     """A variable whose lines go from core to core: how often per operation, and during what.
 
     The stacks are of the transfer that was counted most often: of the core that got the line, and of the one that had
@@ -39,7 +39,7 @@ class Variable(Part, frozen=True):
     second: Annotated[tuple[str, ...], Meta(description="Stack of the core that had touched it last.")]
 
 
-class Interval(Part, frozen=True):
+class SensitivityInterval(Part, frozen=True):
     """What the predicted throughput per core would be if one constant were half, or twice, as large."""
 
     constant: str
@@ -59,10 +59,10 @@ class Predicted(Part, frozen=True):
     per_core: Measure
     busiest: Annotated[Measure, Meta(description="Part of the time that the busiest line is on its way.")]
     busiest_line: str | None
-    sensitivity: tuple[Interval, ...]
+    sensitivity: tuple[SensitivityInterval, ...]
 
 
-class Step(Part, frozen=True):
+class ScaleStep(Part, frozen=True):
     """What was counted with so many cores, per operation, and what it means for throughput."""
 
     cores: Count
@@ -76,11 +76,11 @@ class Step(Part, frozen=True):
     accesses: Measure
     lines: Annotated[Count, Meta(description="Lines that any core touched.")]
     model_bytes_per_line: Measure
-    variables: tuple[Variable, ...]
+    variables: tuple[MovingVariable, ...]
     predicted: Predicted
 
 
-class Stop(Part, frozen=True):
+class ScalingStop(Part, frozen=True):
     """From how many cores on a core gets less than half done, and the variable whose line is busiest there."""
 
     cores: Count
@@ -100,16 +100,16 @@ class ScaleDocument(Document, frozen=True):
     maintain_every: Count
     constants: Constants
     complete: bool
-    steps: tuple[Step, ...]
-    stops: Stop | None
+    steps: tuple[ScaleStep, ...]
+    stops: ScalingStop | None
 
 
 def scaling(
-    benchmark: Benchmark, cores: Sequence[int], conditions: Conditions, constants: Constants
+    benchmark: Benchmark, cores: Sequence[int], conditions: ScaleConditions, constants: Constants
 ) -> Iterator[ScaleDocument]:
     """The document after each number of cores; the last one is complete. Raises RunError if one does not come to an
     end."""
-    steps: list[Step] = []
+    steps: list[ScaleStep] = []
     for number in cores:
         with counted(benchmark, number, conditions) as (counts, naming):
             steps.append(step_of(counts, naming, conditions.operations, constants))
@@ -117,11 +117,16 @@ def scaling(
 
 
 def document_of(
-    benchmark: Benchmark, conditions: Conditions, constants: Constants, steps: Sequence[Step], *, complete: bool
+    benchmark: Benchmark,
+    conditions: ScaleConditions,
+    constants: Constants,
+    steps: Sequence[ScaleStep],
+    *,
+    complete: bool,
 ) -> ScaleDocument:
     """The document with these steps."""
     slow = next((step for step in steps if step.predicted.per_core < HALF), None)
-    stops = Stop(slow.cores, slow.predicted.busiest_line) if slow else None
+    stops = ScalingStop(slow.cores, slow.predicted.busiest_line) if slow else None
     return ScaleDocument(
         benchmark=benchmark.name,
         operation=benchmark.operation,
@@ -145,7 +150,7 @@ def during(row: TransferRow) -> During:
     return "after maintenance" if row.work_of_cause == MAINTENANCE else "operations"
 
 
-def step_of(counts: Counts, naming: Naming, operations_per_core: int, constants: Constants) -> Step:
+def step_of(counts: TransferCounts, naming: CountNames, operations_per_core: int, constants: Constants) -> ScaleStep:
     """What was counted, per operation."""
     operations = counts.cores * operations_per_core
 
@@ -153,7 +158,7 @@ def step_of(counts: Counts, naming: Naming, operations_per_core: int, constants:
         return sum(row.transfers for row in rows) / operations
 
     rows = counts.transfers
-    return Step(
+    return ScaleStep(
         cores=counts.cores,
         transfers=per_operation(row for row in rows if during(row) == "operations"),
         after_maintenance=per_operation(row for row in rows if during(row) == "after maintenance"),
@@ -177,7 +182,7 @@ class _Sums:
     invalidated: int = 0
 
 
-def _variables(rows: Sequence[TransferRow], naming: Naming, operations: int) -> Iterator[Variable]:
+def _variables(rows: Sequence[TransferRow], naming: CountNames, operations: int) -> Iterator[MovingVariable]:
     sums: dict[tuple[str, During], _Sums] = {}
     for row in rows:
         # Rows are by descending transfers: the first of a variable is its most frequent.
@@ -186,7 +191,7 @@ def _variables(rows: Sequence[TransferRow], naming: Naming, operations: int) -> 
         of_variable.invalidated += row.invalidated
     ordered = sorted(sums.items(), key=lambda entry: (-sum(entry[1].transfers.values()), entry[0]))
     for (name, work), of_variable in ordered[:_SHOWN_VARIABLES]:
-        yield Variable(
+        yield MovingVariable(
             name=name,
             during=work,
             transfers=sum(of_variable.transfers.values()) / operations,
@@ -198,7 +203,7 @@ def _variables(rows: Sequence[TransferRow], naming: Naming, operations: int) -> 
         )
 
 
-def _predicted(counts: Counts, naming: Naming, operations: int, constants: Constants) -> Predicted:
+def _predicted(counts: TransferCounts, naming: CountNames, operations: int, constants: Constants) -> Predicted:
     instructions = sum(work.instructions for work in counts.works) / operations
     ways = {way: sum(row.transfers for row in counts.transfers if row.way == way) for way in ("miss", "upgrade")}
     transfers = sum(ways.values())
@@ -223,7 +228,7 @@ def _predicted(counts: Counts, naming: Naming, operations: int, constants: Const
         busiest=solved.busiest,
         busiest_line=naming.line(counts.top_lines[0][0]) if counts.top_lines else None,
         sensitivity=tuple(
-            Interval(name, per_core(constants.changed(name, 0.5)), per_core(constants.changed(name, 2.0)))
+            SensitivityInterval(name, per_core(constants.changed(name, 0.5)), per_core(constants.changed(name, 2.0)))
             for name in NAMES
         ),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from commutant.scale.benchmarks import Benchmark
 from commutant.scale.constants import NAMES
-from commutant.scale.scaling import HALF, ScaleDocument, Step, Variable
+from commutant.scale.scaling import HALF, MovingVariable, ScaleDocument, ScaleStep
 from commutant.support import plural, safe_text
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _stop_in_words(document: ScaleDocument) -> str:
     )
 
 
-def _print_variables(step: Step, shown: int, say: Say) -> None:
+def _print_variables(step: ScaleStep, shown: int, say: Say) -> None:
     if not step.variables:
         say(f"No line goes from core to core with {plural(step.cores, 'core')}.")
         return
@@ -77,7 +77,7 @@ def _print_variables(step: Step, shown: int, say: Say) -> None:
         say(f"  and {plural(left, 'variable')} more; --top shows them")
 
 
-def _print_variable(variable: Variable, say: Say) -> None:
+def _print_variable(variable: MovingVariable, say: Say) -> None:
     say(
         f"  {variable.transfers:.4f}  {variable.name}  ({variable.during}; "
         f"{variable.misses:.4f} misses, {variable.upgrades:.4f} upgrades)"
@@ -87,7 +87,7 @@ def _print_variable(variable: Variable, say: Say) -> None:
             say(f"      {who if number == 0 else ' ' * len(who)}  {frame}")
 
 
-def _print_constants(document: ScaleDocument, step: Step, say: Say) -> None:
+def _print_constants(document: ScaleDocument, step: ScaleStep, say: Say) -> None:
     say()
     say("Constants of the prediction, and throughput per core at the most cores with each halved and doubled:")
     changes = {interval.constant: interval for interval in step.predicted.sensitivity}
