@@ -14,7 +14,7 @@ USUAL = ("--operations", "64", "--warm-up", "64")
 SETTLING = ("--operations", "64", "--warm-up", "192")
 """What makes and frees objects takes longer to come to rest."""
 LONG = ("--operations", "24", "--warm-up", "24", "--maintain-every", "24")
-"""What takes a thousand times as long as others is made less often."""
+"""What takes ten times as long as others is made less often."""
 
 OPERATIONS, MAINTENANCE = "transfers of operations", "transfers by maintenance"
 FREE = ("statx", "open-any", "create", "rename", "pread", "pwrite", "map", "send-any")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,17 @@ import pytest
 
 from commutant.cli.main import run
 from commutant.documents import text
-from commutant.scale import ScaleConditions, ScaleDocument, find_benchmark, picture, read_constants, scaling
+from commutant.scale import (
+    Benchmark,
+    ScaleConditions,
+    ScaleDocument,
+    counting,
+    find_benchmark,
+    picture,
+    read_constants,
+    scaling,
+)
+from commutant.support import RunError
 
 FEW = ScaleConditions(operations=60, warm_up=60)
 
@@ -117,6 +128,24 @@ def test_steps_go_on_as_they_begin(given: str, meant: tuple[int, ...]) -> None:
 def test_what_does_not_end_in_time_is_stopped(capfd: pytest.CaptureFixture[str]) -> None:
     assert command("open", "--cores", "2", "--operations", "1000000", "--timeout", "1") == 3
     assert "did not end within 1 s" in capfd.readouterr().err
+
+
+def test_what_was_counted_before_a_failure_is_shown_as_such(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = counting.counted
+
+    def failing(benchmark: Benchmark, cores: int, conditions: ScaleConditions) -> Any:
+        if cores == 2:
+            raise RunError("it broke")
+        return counted(benchmark, cores, conditions)
+
+    monkeypatch.setattr(importlib.import_module("commutant.scale.scaling"), "counted", failing)
+    assert command("sharded-map", "--cores", "1,2", "--operations", "5") == 3
+    printed = capfd.readouterr()
+    assert "it broke" in printed.err
+    assert "INTERRUPTED" in printed.out
+    assert "\n      1      0.0000" in printed.out
 
 
 def test_without_a_benchmark_all_are_listed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import click
 
 from commutant.cli import console, options, results
 from commutant.documents import text
-from commutant.support import UsageError, plural
+from commutant.support import RunError, UsageError, plural
 
 if TYPE_CHECKING:
     from commutant.scale import ScaleDocument, ScaleGate
@@ -174,19 +174,19 @@ def command(
     conditions = ScaleConditions(seed, operations, warm_up, hand_over, maintain_every, timeout)
     known = read_constants(constants)
     document: ScaleDocument | None = None
-    interrupted: KeyboardInterrupt | None = None
+    stopped: KeyboardInterrupt | RunError | None = None
     from commutant.scale import scaling
 
     try:
         for document in scaling(find_benchmark(benchmark), cores, conditions, known):
             done = document.steps[-1].cores
             console.message(f"counted {plural(done, 'core')}")
-    except KeyboardInterrupt as error:
-        interrupted = error
+    except (KeyboardInterrupt, RunError) as error:
+        stopped = error
     if document is not None:
         _put(document, format_, top, output)
-    if interrupted is not None:
-        raise interrupted
+    if stopped is not None:
+        raise stopped
     assert document is not None
     return 0 if _holds(document, fail_on) else 1
 

@@ -35,7 +35,7 @@ def print_scaling(document: ScaleDocument, screen: Console, shown_variables: int
     say(
         f"seed {document.seed}; {plural(document.operations, 'operation')} of a core, {document.warm_up} to warm up; "
         f"hands over after each, and before {document.hand_over} of 1,024 accesses to atomics; "
-        f"maintains after each {document.maintain_every}"
+        f"maintenance, where there is any, after each {document.maintain_every}"
     )
     if not document.complete:
         say("INTERRUPTED: the larger numbers of cores were not counted")
