@@ -22,11 +22,14 @@ PAPERS = {
         *(f"Figure {number}" for number in (1, 2, 3, 4, 5, 6, 7)),
         *(f"Section {number}" for number in ("6.1", "6.3", "6.4", "7.2", "7.3")),
     ],
-    "The limits of optimistic concurrency": ["Figure 1", "Table 1", "Table 2", "Table 3", "Section 4.2", "Section 4.3"],
+    "The limits of optimistic concurrency": [
+        *("Figure 1", "Table 1", "Table 2", "Table 3"),
+        *("Section 3", "Section 4.2", "Section 4.3"),
+    ],
     "TxOS": [
         *(f"Table {number}" for number in ("2.1", "2.2", "3.1", "4.1", "5.1", "5.2", "5.3", "5.4", "6.1", "7.1")),
         *(f"Figure {number}" for number in ("1.1", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "4.1", "5.1", "7.1")),
-        *(f"Section {number}" for number in ("5.1", "5.5", "5.6", "5.8")),
+        *(f"Section {number}" for number in ("5.1", "5.2", "5.5", "5.6", "5.8")),
     ],
     "Lists without locks (OLF)": [
         *(f"Table 8.{number}" for number in range(1, 5)),
