@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from bench.__main__ import names as bench_areas
-from tests.repository.tree import ROOT, command
+from tests.repository.tree import ROOT, command, toml
 
 PAGE = ROOT / "docs" / "notes" / "papers.md"
 
@@ -202,7 +202,9 @@ def _fault_of_cargo(words: list[str]) -> str:
         if option in words:
             wanted = words[words.index(option) + 1]
             files = [folders[0] / place / f"{wanted}.rs", folders[0] / place / wanted / "main.rs"]
-            if not any(file.exists() for file in files):
+            manifest = toml(str((folders[0] / "Cargo.toml").relative_to(ROOT)))
+            declared = {one["name"] for one in manifest.get(option.removeprefix("--"), [])}
+            if wanted not in declared and not any(file.exists() for file in files):
                 return f"{name} has no {place}/{wanted}"
     return ""
 
