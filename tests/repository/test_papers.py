@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from bench import txos
 from bench.__main__ import names as bench_areas
 from tests.repository.tree import ROOT, command, toml
 
@@ -54,6 +55,10 @@ OURS = {
     "15": "classes that the command lists unless it is asked for more",
 }
 """Numbers of this project that stand on the page itself; all others stand where the links lead to."""
+
+
+QUOTIENTS = {"0.26": ("1", "3.9"), "2.5": ("1,032", "413"), "3.4": ("2,458", "714")}
+"""Numbers of TxOS that the table beside ours works out of those on the page."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,20 @@ def test_our_figures_stand_where_the_links_lead(row: Row) -> None:
 def test_no_number_that_is_kept_here_is_kept_here_in_vain() -> None:
     text = " ".join(row.ours for row in ROWS)
     assert not [number for number in OURS if not re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d,])", text)]
+
+
+def test_the_table_beside_txos_has_the_same_numbers_of_the_thesis() -> None:
+    theirs = " ".join(row.theirs for row in ROWS if row.paper == "TxOS")
+    stated = set(re.findall(r"\d[\d.,]*", theirs.replace(", ", " ")))
+    for row in txos.ROWS:
+        for number in re.findall(r"\d+(?:\.\d+)?", row.theirs):
+            if number in QUOTIENTS:
+                above, below = QUOTIENTS[number]
+                assert {above, below} - {"1"} <= {one.rstrip(".") for one in stated}, f"{row.words}: {above}, {below}"
+                quotient = float(above.replace(",", "")) / float(below.replace(",", ""))
+                assert quotient == pytest.approx(float(number), rel=0.02), row.words
+            else:
+                assert number in {one.rstrip(".") for one in stated}, f"{row.words}: {number} is not on the page"
 
 
 @functools.cache
