@@ -13,7 +13,18 @@ def test_a_gate_is_a_measure_a_limit_and_cores() -> None:
     assert str(read_gate("maintenance>0@256")) == "maintenance>0@256"
 
 
-@pytest.mark.parametrize("text", ["", "transfers", "transfers>0.1", "misses>1@2", "transfers>-1@2", "transfers>nan@2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "transfers",
+        "transfers>0.1",
+        "misses>1@2",
+        "transfers>-1@2",
+        "transfers>nan@2",
+        f"transfers>0.1@{'9' * 5000}",
+    ],
+)
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected"):
         read_gate(text)

@@ -8,7 +8,6 @@ source = "..."
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,8 @@ from commutant.support import UsageError, read_regular
 
 DEFAULT = Path(__file__).parent / "constants.toml"
 _LONGEST_BYTES = 1 << 16
+_LEAST_NS, _MOST_NS = 1e-6, 1e9
+"""What no machine takes is no constant: a number without bounds would make times that are none."""
 
 
 class MachineConstant(Part, frozen=True):
@@ -72,8 +73,10 @@ def _constant(path: Path, name: str, table: Mapping[str, Any]) -> MachineConstan
     if not isinstance(entry, dict):
         raise UsageError(f"{path}: expected a table [{name}] with value, machine and source, got none")
     value = entry.get("value")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
-        raise UsageError(f"{path}: expected a number above 0 for {name}.value, got {value!r:.80}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _LEAST_NS <= value <= _MOST_NS:
+        raise UsageError(
+            f"{path}: expected nanoseconds from {_LEAST_NS:g} to {_MOST_NS:g} for {name}.value, got {value!r:.80}"
+        )
     for key in ("machine", "source"):
         if not isinstance(entry.get(key), str) or not entry[key].strip():
             raise UsageError(f"{path}: expected a text for {name}.{key}, got {entry.get(key)!r:.80}")

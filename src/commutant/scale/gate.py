@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from commutant.support import UsageError
 
-_GATE = re.compile(r"([a-z_]+)>([^@]+)@([0-9]+)")
+_GATE = re.compile(r"([a-z_]+)>([^@]+)@([0-9]{1,4})")
 MEASURES = ("transfers", "maintenance")
 
 
@@ -26,7 +26,7 @@ class ScaleGate:
 
 
 def read_gate(text: str) -> ScaleGate:
-    """The gate that a text says; raises ValueError in one line."""
+    """The gate that a text says; raises UsageError in one line."""
     found = _GATE.fullmatch(text)
     if found is None or found[1] not in MEASURES:
         raise UsageError(f"expected {' or '.join(MEASURES)}, a limit and cores, as transfers>0.1@64, got {text!r:.80}")

@@ -60,6 +60,15 @@ pub fn hand_over() {
     mark::turn(turn.core, turn.work);
 }
 
+/// A seed of its own for each part of what one seed decides: without, the second part would draw what the first one drew.
+/// One step of splitmix64.
+pub fn stream(seed: u64, part: u64) -> u64 {
+    let mut mixed = seed.wrapping_add((part + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
 /// Runs `life` of each of so many cores. Whoever has ended stays so; all have when this returns.
 ///
 /// # Errors
@@ -78,9 +87,9 @@ pub fn run(cores: usize, turns: Turns, life: impl Fn(usize) + Copy + 'static) ->
     };
     let begin_all = (0..cores).map(|core| Ok((core, begin(core)?, 0)));
     let mut coroutines = begin_all.collect::<Result<Vec<_>, String>>()?;
-    let mut draw = Draw(turns.seed.wrapping_mul(2).wrapping_add(1));
+    let mut draw = Draw(stream(turns.seed, 0) | 1);
     #[cfg(virtual_cores)]
-    sync::turns::begin(turns.seed, turns.rate, hand_over);
+    sync::turns::begin(stream(turns.seed, 1), turns.rate, hand_over);
     while !coroutines.is_empty() {
         let next = draw.below(coroutines.len());
         let (core, coroutine, turns_taken) = &mut coroutines[next];
@@ -129,6 +138,16 @@ impl Draw {
 
 #[cfg(test)]
 mod tests {
+    /// Regression: the counted phase drew what the warm-up had drawn, since its seed differed in a bit that got lost.
+    #[test]
+    fn parts_of_a_seed_and_seeds_that_differ_in_one_bit_draw_differently() {
+        let first = |seed, part| super::Draw(super::stream(seed, part) | 1).below(1 << 30);
+        for bit in 0..64 {
+            assert_ne!(first(7, 0), first(7 ^ 1 << bit, 0), "bit {bit}");
+        }
+        assert_ne!(first(7, 0), first(7, 1));
+    }
+
     use super::*;
     use std::cell::RefCell;
 

@@ -84,10 +84,10 @@ fn run(options: &Options) -> Result<(), String> {
     let world: &World = Box::leak(Box::new(World::create(options.cores, options.turns.seed)?));
     let make: &Maker = Box::leak(Box::new(Maker::new(options, world)));
     mark::cores(options.cores);
-    cores::run(options.cores, options.turns, make.life(options.warm_up))?;
+    let turns = |phase| Turns { seed: cores::stream(options.turns.seed, phase), ..options.turns };
+    cores::run(options.cores, turns(0), make.life(options.warm_up))?;
     mark::count();
-    let turns = Turns { seed: options.turns.seed ^ 1 << 63, ..options.turns };
-    cores::run(options.cores, turns, make.life(options.operations))?;
+    cores::run(options.cores, turns(1), make.life(options.operations))?;
     mark::end();
     let listing = File::create(&options.listing).and_then(|file| world.list(file));
     listing.map_err(|error| format!("{}: {error}", options.listing))

@@ -25,7 +25,7 @@ struct Turns {
 /// From now on `hand_over` is called before accesses of this thread to atomics: before `rate` of [`RATE_OF`], drawn by the seed,
 /// and whenever a core waits.
 pub fn begin(seed: u64, rate: u64, hand_over: fn()) {
-    TURNS.set(Some(Turns { state: seed.wrapping_mul(2).wrapping_add(1), rate, hand_over }));
+    TURNS.set(Some(Turns { state: seed | 1, rate, hand_over }));
 }
 
 /// From now on this thread is no virtual cores any more.
