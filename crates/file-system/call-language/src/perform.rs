@@ -6,7 +6,7 @@ use posix_calls::{
     Attributes, DataOperations, Errno, Fields, Follow, Kind, NumberChoice, ObjectOperations, OnExec, OpenFlags, Start,
     StatusFlags,
 };
-use posix_calls::{directories, names};
+use posix_calls::{directories, handles, names};
 
 use crate::calls::{Answer, Operation};
 use crate::data::{DataOperation, WINDOW_BYTES, bytes};
@@ -150,7 +150,7 @@ fn perform_data<D: DataOperations>(verbs: &D, operation: &DataOperation) -> Resu
         DataOperation::SetAppend(fd, append) => data::set_status(verbs, *fd, status_flags(*append)).map(done),
         DataOperation::Stat(fd) => data::stat(verbs, *fd, Fields::ALL).map(|status| answer_status(&status)),
         DataOperation::ChangeMode(fd, mode) => {
-            attributes::change_mode_of(verbs.objects(), data::node(verbs, *fd)?, *mode).map(done)
+            attributes::change_mode_of(verbs.objects(), handles::node_to_change(verbs, *fd)?, *mode).map(done)
         }
         DataOperation::Contents(path, offset) => {
             let fd = data::open(verbs, at, path.as_bytes(), OpenFlags::READ, 0, options)?;

@@ -18,6 +18,7 @@ use crate::directories::{self, DirectoryEntry};
 use crate::errno::Errno;
 use crate::fault::{OperationError, start_again};
 use crate::fields::{Attributes, Fields};
+use crate::handles::is_handle;
 use crate::kind::Kind;
 use crate::names::{self, OpenFlags};
 use crate::object_operations::ObjectOperations;
@@ -214,7 +215,11 @@ pub fn status<D: DataOperations>(process: &D, fd: u32) -> Result<(AccessMode, St
 /// # Errors
 /// EBADF if the descriptor is not open.
 pub fn set_status<D: DataOperations>(process: &D, fd: u32, status: StatusFlags) -> Result<(), Errno> {
-    Ok(process.set_status(description(process, fd)?, status)?)
+    let description = description(process, fd)?;
+    if is_handle(process, description)? {
+        return Err(Errno::EBADF);
+    }
+    Ok(process.set_status(description, status)?)
 }
 
 /// The object behind a descriptor, for calls that start at one or change one (`openat`, `fchmod`, `fchdir`).
@@ -249,6 +254,13 @@ fn check_read_range(kind: Kind, offset: i64, length: usize) -> Result<(u64, usiz
     if kind == Kind::Directory { Err(Errno::EISDIR) } else { Ok(range) }
 }
 
+/// Why a call at an offset fails on what has none: of what lies outside there are only descriptors that stand for it.
+#[cold]
+fn not_seekable<'v, D: DataOperations>(process: &'v D, description: D::Description<'v>) -> Errno {
+    let is_outside = process.objects().kind(process.node(description)).is_outside();
+    if is_outside { Errno::EBADF } else { Errno::ESPIPE }
+}
+
 /// How many bytes a call moves that starts at this offset.
 fn check_range(offset: i64, length: usize) -> Result<(u64, usize), Errno> {
     let start = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
@@ -269,7 +281,7 @@ pub fn read_at<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8], offset
     let description = description_for(process, fd, Use::ReadAt)?;
     let node = process.node(description);
     if !process.objects().kind(node).is_seekable() {
-        return Err(Errno::ESPIPE);
+        return Err(not_seekable(process, description));
     }
     let kind = check_read(process, description)?;
     let (offset, length) = check_read_range(kind, offset, bytes.len())?;
@@ -358,7 +370,7 @@ pub fn write_at<D: DataOperations>(process: &D, fd: u32, bytes: &[u8], offset: i
     }
     let description = description_for(process, fd, Use::WriteAt)?;
     if !process.objects().kind(process.node(description)).is_seekable() {
-        return Err(Errno::ESPIPE);
+        return Err(not_seekable(process, description));
     }
     if !process.mode(description).write {
         return Err(Errno::EBADF);
@@ -408,7 +420,7 @@ pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence
     let description = description(process, fd)?;
     let node = process.node(description);
     if !process.objects().kind(node).is_seekable() {
-        return Err(Errno::ESPIPE);
+        return Err(not_seekable(process, description));
     }
     let target = |present: u64| {
         let base = match whence {
@@ -466,7 +478,7 @@ pub fn seek_for<D: DataOperations>(process: &D, fd: u32, offset: i64, sought: So
     match process.objects().kind(node) {
         Kind::Regular => {}
         kind if kind.is_seekable() => return Err(Errno::EINVAL),
-        _ => return Err(Errno::ESPIPE),
+        _ => return Err(not_seekable(process, description)),
     }
     let mut at = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
     let size = process.size(node)?;
@@ -531,7 +543,7 @@ pub fn truncate<D: DataOperations>(process: &D, fd: u32, size_bytes: i64) -> Res
     let description = description(process, fd)?;
     let node = process.node(description);
     if process.objects().kind(node) != Kind::Regular || !process.mode(description).write {
-        return Err(Errno::EINVAL);
+        return Err(if is_handle(process, description)? { Errno::EBADF } else { Errno::EINVAL });
     }
     truncate_node(process, node, size_bytes)
 }
@@ -582,6 +594,9 @@ pub fn read_directory<D: DataOperations>(
 ) -> Result<usize, Errno> {
     let description = description(process, fd)?;
     let (objects, node) = (process.objects(), process.node(description));
+    if is_handle(process, description)? {
+        return Err(Errno::EBADF);
+    }
     if objects.kind(node) != Kind::Directory {
         return Err(Errno::ENOTDIR);
     }

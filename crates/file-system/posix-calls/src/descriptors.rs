@@ -51,6 +51,8 @@ bitflags::bitflags! {
         const APPEND = 1;
         /// `O_NONBLOCK`: calls on pipes fail with EAGAIN instead of waiting.
         const NONBLOCK = 2;
+        /// It only stands for its object ([`crate::handles`]); `fcntl(F_SETFL)` does not change that.
+        const HANDLE = 4;
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Errno {
     EBUSY = 16,
     /// File exists.
     EEXIST = 17,
+    /// Not of this file system.
+    EXDEV = 18,
     /// Not something that can be mapped.
     ENODEV = 19,
     /// Not a directory.

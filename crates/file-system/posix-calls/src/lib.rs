@@ -10,6 +10,7 @@
 //! mkdir rmdir readdir chdir ...   directories.rs │ rules, errno, order of checks, paths (walk.rs), rights (rights.rs)
 //! stat access chmod chown ...     attributes.rs  │
 //! read write lseek dup pipe ...   data.rs        │     the same by path: path_data.rs
+//! O_PATH O_TMPFILE linkat by handle  handles.rs  │
 //! socketpair bind send receive    sockets.rs     │
 //! mmap munmap mprotect            memory.rs      │
 //! posix_spawn wait                processes.rs   ┘
@@ -44,6 +45,7 @@ pub mod directories;
 mod errno;
 mod fault;
 mod fields;
+pub mod handles;
 mod kind;
 pub mod memory;
 mod memory_operations;

@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use crate::errno::Errno;
 use crate::fault::OperationError;
+use crate::handles::is_handle;
 use crate::kind::Kind;
 use crate::memory_operations::{Growth, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 use crate::object_operations::ObjectOperations;
@@ -95,7 +96,7 @@ pub fn map<V: MemoryOperations>(
             let mode = memory.mode(description);
             let writes = protection == Protection::ReadWrite && sharing == Sharing::Shared;
             if (writes && !mode.write) || !mode.read {
-                return Err(Errno::EACCES);
+                return Err(if is_handle(memory, description)? { Errno::EBADF } else { Errno::EACCES });
             }
             if !is_regular() {
                 return Err(Errno::ENODEV);

@@ -355,7 +355,7 @@ fn link_present<'v, V: ObjectOperations>(
 }
 
 /// The directory and the key of what is to be another name: it does not exist, and the caller may make it.
-fn new_link<'v, 'n, V: ObjectOperations>(
+pub(crate) fn new_link<'v, 'n, V: ObjectOperations>(
     objects: &'v V,
     (start, path): (Start<V::Node<'v>>, &'n [u8]),
 ) -> Result<(V::Node<'v>, V::Key<'n>), Errno> {

@@ -178,6 +178,12 @@ int scalefs_list(scalefs_thread *thread, scalefs_process *process, const char *p
 #define SCALEFS_CLOSE_ON_EXEC 512u
 /* A flag of what makes descriptors: any free number will do, so that threads share nothing in taking one (O_ANYFD). */
 #define SCALEFS_ANY_NUMBER 1024u
+/* A flag of scalefs_open: the descriptor only stands for what the path leads to, with SCALEFS_NO_FOLLOW for a symbolic link itself
+ * (O_PATH). No right to it is asked for, and it lets nobody read, write or change it. */
+#define SCALEFS_HANDLE 4096u
+/* A flag of scalefs_open with SCALEFS_WRITE: a new file without a name, in the directory to which the path leads (O_TMPFILE).
+ * scalefs_linkat gives it one. */
+#define SCALEFS_TEMPORARY 8192u
 /* scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL). */
 #define SCALEFS_GET_FLAGS 0u
 /* It sets SCALEFS_APPEND and SCALEFS_NONBLOCK as in its argument (F_SETFL). */
@@ -237,6 +243,9 @@ int64_t scalefs_pwritev(scalefs_thread *thread, scalefs_process *process, int fd
 #define SCALEFS_ACCESSED_NOW 4u
 /* It sets the time of modification to the present. */
 #define SCALEFS_MODIFIED_NOW 8u
+/* In place of follow_link in scalefs_linkat, scalefs_chownat and scalefs_utimensat: the path, which may be NULL, is not looked at,
+ * and the call is on what directory itself leads to (AT_EMPTY_PATH). */
+#define SCALEFS_EMPTY_PATH (2)
 /* scalefs_chownat leaves this user or group as it is. */
 #define SCALEFS_SAME_ID 4294967295u
 
@@ -271,7 +280,7 @@ int scalefs_linkat(scalefs_thread *thread, scalefs_process *process, int old_dir
 /* Makes a symbolic link to target, which need not exist. */
 int scalefs_symlinkat(scalefs_thread *thread, scalefs_process *process, const char *target, int directory, const char *path);
 
-/* Writes what a symbolic link leads to into a buffer, as scalefs_readlink. */
+/* Writes what a symbolic link leads to into a buffer, as scalefs_readlink; with an empty path that which directory stands for. */
 int64_t scalefs_readlinkat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, char *into, size_t size);
 
 /* Gives what the old path leads to the new one, as scalefs_rename. */

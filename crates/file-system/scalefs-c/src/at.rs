@@ -5,12 +5,13 @@ use core::ffi::{c_char, c_int, c_void};
 use scalefs::attributes::{self, Access, NewTime};
 use scalefs::data;
 use scalefs::directories;
+use scalefs::handles;
 use scalefs::names::{self, RenameMode};
 use scalefs::{DataOperations, Errno, Fields, InProcess, NodeOf, Outside, Start};
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length};
 use crate::calls::{SCALEFS_EXCHANGE, SCALEFS_NO_REPLACE, SCALEFS_REPLACE, answer_status, follow, scalefs_status};
-use crate::descriptors::opening;
+use crate::descriptors::open;
 use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 
@@ -26,6 +27,9 @@ pub const SCALEFS_SET_MODIFIED: u32 = 2;
 pub const SCALEFS_ACCESSED_NOW: u32 = 4;
 /// It sets the time of modification to the present.
 pub const SCALEFS_MODIFIED_NOW: u32 = 8;
+/// In place of follow_link in scalefs_linkat, scalefs_chownat and scalefs_utimensat: the path, which may be NULL, is not looked at,
+/// and the call is on what directory itself leads to (AT_EMPTY_PATH).
+pub const SCALEFS_EMPTY_PATH: i32 = 2;
 /// scalefs_chownat leaves this user or group as it is.
 pub const SCALEFS_SAME_ID: u32 = 4294967295;
 
@@ -91,8 +95,8 @@ pub unsafe extern "C" fn scalefs_openat(
     // SAFETY: the caller's promise; the same in all calls.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let ((flags, options), from) = (opening(flags)?, start(verbs, directory)?);
-            data::open(verbs, from, bytes(path)?, flags, mode, options).map(i64::from)
+            let from = start(verbs, directory)?;
+            open(verbs, from, bytes(path)?, flags, mode)
         })
     };
     result as c_int
@@ -215,8 +219,12 @@ pub unsafe extern "C" fn scalefs_linkat(
     // SAFETY: see `scalefs_openat`.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let old = (start(verbs, old_directory)?, bytes(old_path)?);
             let new = (start(verbs, new_directory)?, bytes(new_path)?);
+            if follow_link == SCALEFS_EMPTY_PATH {
+                let node = data::node(verbs, descriptor(old_directory)?)?;
+                return handles::link_object(verbs.objects(), node, new).map(|()| 0);
+            }
+            let old = (start(verbs, old_directory)?, bytes(old_path)?);
             names::link(verbs.objects(), old, new, follow(follow_link)).map(|()| 0)
         })
     };
@@ -245,7 +253,7 @@ pub unsafe extern "C" fn scalefs_symlinkat(
     result as c_int
 }
 
-/// Writes what a symbolic link leads to into a buffer, as scalefs_readlink.
+/// Writes what a symbolic link leads to into a buffer, as scalefs_readlink; with an empty path that which directory stands for.
 ///
 /// # Safety
 /// See scalefs_readlink.
@@ -262,8 +270,12 @@ pub unsafe extern "C" fn scalefs_readlinkat(
     unsafe {
         call(thread, process, |verbs| {
             let into = buffer(into.cast::<c_void>(), size)?;
-            let from = start(verbs, directory)?;
-            let target = names::read_link(verbs.objects(), from, bytes(path)?)?;
+            let path = bytes(path)?;
+            // Linux: `do_readlinkat` takes no path for the symbolic link that the descriptor stands for.
+            let target = match path.is_empty() && directory != SCALEFS_AT_CWD {
+                true => handles::read_link_of(verbs, descriptor(directory)?)?,
+                false => names::read_link(verbs.objects(), start(verbs, directory)?, path)?,
+            };
             let count = target.len().min(into.len());
             into[..count].copy_from_slice(&target[..count]);
             Ok(length(count))
@@ -341,7 +353,12 @@ pub unsafe extern "C" fn scalefs_chownat(
     // SAFETY: see `scalefs_openat`.
     let result = unsafe {
         call(thread, process, |verbs| {
-            let (from, owner) = (start(verbs, directory)?, new_owner(user, group));
+            let owner = new_owner(user, group);
+            if follow_link == SCALEFS_EMPTY_PATH {
+                let node = data::node(verbs, descriptor(directory)?)?;
+                return attributes::change_owner_of(verbs.objects(), node, owner).map(|()| 0);
+            }
+            let from = start(verbs, directory)?;
             attributes::change_owner(verbs.objects(), from, bytes(path)?, follow(follow_link), owner).map(|()| 0)
         })
     };
@@ -367,6 +384,10 @@ pub unsafe extern "C" fn scalefs_utimensat(
     let result = unsafe {
         call(thread, process, |verbs| {
             let times = new_times((accessed_ns, modified_ns), which)?;
+            if follow_link == SCALEFS_EMPTY_PATH {
+                let node = data::node(verbs, descriptor(directory)?)?;
+                return attributes::set_times_of(verbs.objects(), node, times).map(|()| 0);
+            }
             let from = start(verbs, directory)?;
             attributes::set_times(verbs.objects(), from, bytes(path)?, follow(follow_link), times).map(|()| 0)
         })

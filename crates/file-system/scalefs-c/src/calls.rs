@@ -12,7 +12,7 @@ use scalefs::{
 };
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length, on_names, place, source};
-use crate::descriptors::opening;
+use crate::descriptors::open;
 use crate::instance::{scalefs_instance, scalefs_process, scalefs_thread};
 use crate::reason;
 
@@ -220,12 +220,8 @@ pub unsafe extern "C" fn scalefs_open(
     mode: u32,
 ) -> c_int {
     // SAFETY: the caller's promise; the same in all calls.
-    let result = unsafe {
-        call(thread, process, |verbs| {
-            let (flags, options) = opening(flags)?;
-            data::open(verbs, Start::WorkingDirectory, bytes(path)?, flags, mode, options).map(i64::from)
-        })
-    };
+    let result =
+        unsafe { call(thread, process, |verbs| open(verbs, Start::WorkingDirectory, bytes(path)?, flags, mode)) };
     result as c_int
 }
 
@@ -417,7 +413,9 @@ pub unsafe extern "C" fn scalefs_fstatx(
     let result = unsafe {
         call(thread, process, |verbs| {
             let fields = known(Fields::from_bits(fields))?;
-            answer_status(status, data::stat(verbs, descriptor(fd)?, fields)?, 0)
+            let (objects, node) = (verbs.objects(), data::node(verbs, descriptor(fd)?)?);
+            let device = if objects.kind(node).is_device() { objects.device(node)? } else { 0 };
+            answer_status(status, objects.attributes(node, fields)?, device)
         })
     };
     result as c_int

@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 use std::vec::Vec;
 
 use scalefs::data::{self, DescriptorOptions};
-use scalefs::{Errno, NumberChoice, OnExec, OpenFlags, StatusFlags};
+use scalefs::{Errno, InProcess, NodeOf, NumberChoice, OnExec, OpenFlags, Outside, Start, StatusFlags, handles};
 
 use crate::border::{buffer, call, descriptor, known, length, place, source};
 use crate::calls::{SCALEFS_READ, SCALEFS_WRITE};
@@ -19,6 +19,12 @@ pub const SCALEFS_NONBLOCK: u32 = 256;
 pub const SCALEFS_CLOSE_ON_EXEC: u32 = 512;
 /// A flag of what makes descriptors: any free number will do, so that threads share nothing in taking one (O_ANYFD).
 pub const SCALEFS_ANY_NUMBER: u32 = 1024;
+/// A flag of scalefs_open: the descriptor only stands for what the path leads to, with SCALEFS_NO_FOLLOW for a symbolic link itself
+/// (O_PATH). No right to it is asked for, and it lets nobody read, write or change it.
+pub const SCALEFS_HANDLE: u32 = 4096;
+/// A flag of scalefs_open with SCALEFS_WRITE: a new file without a name, in the directory to which the path leads (O_TMPFILE).
+/// scalefs_linkat gives it one.
+pub const SCALEFS_TEMPORARY: u32 = 8192;
 /// scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL).
 pub const SCALEFS_GET_FLAGS: u32 = 0;
 /// It sets SCALEFS_APPEND and SCALEFS_NONBLOCK as in its argument (F_SETFL).
@@ -48,6 +54,24 @@ pub(crate) fn descriptor_options(flags: u32, allowed: u32) -> Result<DescriptorO
 
 fn closing(closes: bool) -> OnExec {
     if closes { OnExec::Close } else { OnExec::Keep }
+}
+
+/// Opens a file by the flags of scalefs_open.
+pub(crate) fn open<'v, 'c>(
+    call: &'v InProcess<'c, Outside>,
+    start: Start<NodeOf<'v, InProcess<'c, Outside>>>,
+    path: &[u8],
+    flags: u32,
+    mode: u32,
+) -> Result<i64, Errno> {
+    let (how, options) = opening(flags & !(SCALEFS_HANDLE | SCALEFS_TEMPORARY))?;
+    let opened = match flags & (SCALEFS_HANDLE | SCALEFS_TEMPORARY) {
+        0 => data::open(call, start, path, how, mode, options),
+        SCALEFS_HANDLE => handles::open_handle(call, start, path, how, options),
+        SCALEFS_TEMPORARY => handles::open_temporary(call, start, path, how, mode, options),
+        _ => return reason::invalid("SCALEFS_HANDLE and SCALEFS_TEMPORARY together"),
+    };
+    opened.map(i64::from)
 }
 
 /// The flags of scalefs_open: how the file is opened, and how its descriptor is made.
@@ -259,6 +283,7 @@ pub unsafe extern "C" fn scalefs_fcntl(
                         (mode.write, SCALEFS_WRITE),
                         (status.contains(StatusFlags::APPEND), SCALEFS_APPEND),
                         (status.contains(StatusFlags::NONBLOCK), SCALEFS_NONBLOCK),
+                        (status.contains(StatusFlags::HANDLE), SCALEFS_HANDLE),
                     ];
                     Ok(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| i64::from(*flag)).sum())
                 }

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use scalefs::{DataOperations, Kind, attributes, data, directories, names};
+use scalefs::{DataOperations, Kind, attributes, data, directories, handles, names};
 
 use crate::at::{new_owner, new_times, start};
 use crate::border::{answer_int, buffer, bytes, call, descriptor, length};
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn scalefs_fchmod(
     // SAFETY: see `scalefs_truncateat`.
     unsafe {
         answer_int(thread, process, |call| {
-            let node = data::node(call, descriptor(fd)?)?;
+            let node = handles::node_to_change(call, descriptor(fd)?)?;
             attributes::change_mode_of(call.objects(), node, mode).map(|()| 0)
         })
     }
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn scalefs_fchown(
     // SAFETY: see `scalefs_truncateat`.
     unsafe {
         answer_int(thread, process, |call| {
-            let node = data::node(call, descriptor(fd)?)?;
+            let node = handles::node_to_change(call, descriptor(fd)?)?;
             attributes::change_owner_of(call.objects(), node, new_owner(user, group)).map(|()| 0)
         })
     }
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn scalefs_futimens(
     unsafe {
         answer_int(thread, process, |call| {
             let times = new_times((accessed_ns, modified_ns), which)?;
-            let node = data::node(call, descriptor(fd)?)?;
+            let node = handles::node_to_change(call, descriptor(fd)?)?;
             attributes::set_times_of(call.objects(), node, times).map(|()| 0)
         })
     }

@@ -4,7 +4,8 @@ use core::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use scalefs::{
-    DataChanges, DataOperations, Errno, InProcess, Kind, ObjectOperations, Outside, PipeEnd, PipeState, data,
+    DataChanges, DataOperations, Errno, InProcess, Kind, ObjectOperations, Outside, PipeEnd, PipeState, StatusFlags,
+    data,
 };
 use sync::{Wait, WaitReason};
 
@@ -42,6 +43,9 @@ pub struct scalefs_poll_entry {
 fn state(call: &InProcess<'_, Outside>, fd: u32) -> Result<u32, Errno> {
     let both = SCALEFS_POLL_IN | SCALEFS_POLL_OUT;
     let Some(description) = call.description(fd)? else { return Ok(SCALEFS_POLL_INVALID) };
+    if call.status(description)?.contains(StatusFlags::HANDLE) {
+        return Ok(SCALEFS_POLL_INVALID);
+    }
     let node = call.node(description);
     match call.objects().kind(node) {
         Kind::Pipe => {

@@ -211,6 +211,19 @@ impl Caller {
                     done(scalefs_stat(thread, process, text(path).as_ptr(), 1, 0, &mut status))?;
                     Ok(Answer::Number(status.device as i64))
                 }
+                More::OpenHandle(ref path, follows) => {
+                    let flags = SCALEFS_HANDLE | if follows { 0 } else { SCALEFS_NO_FOLLOW };
+                    self.open(path, flags, 0).map(|fd| Answer::Number(fd.into()))
+                }
+                More::OpenTemporary(ref path, mode) => {
+                    let flags = SCALEFS_TEMPORARY | SCALEFS_READ | SCALEFS_WRITE | SCALEFS_NONBLOCK;
+                    self.open(path, flags, mode).map(|fd| Answer::Number(fd.into()))
+                }
+                More::LinkObject(fd, ref path) => {
+                    let path = text(path);
+                    let how = SCALEFS_EMPTY_PATH;
+                    done(scalefs_linkat(thread, process, fd as c_int, std::ptr::null(), CWD, path.as_ptr(), how))
+                }
                 More::Exec => done(scalefs_exec(thread, process)),
             }
         }
@@ -346,9 +359,12 @@ impl Caller {
                     let mut status = status();
                     done(scalefs_fstatx(thread, process, *fd as c_int, SCALEFS_ALL, &mut status))?;
                     let told = told(&status);
+                    let flags = int(scalefs_fcntl(thread, process, *fd as c_int, SCALEFS_GET_FLAGS, 0))? as u32;
                     Ok(match told {
-                        // Of what has no name, only pipes have descriptors here.
-                        Answer::Status { file, kind: 16, mode, user, group, links, size } => {
+                        // A pipe that has no name, unless the descriptor only stands for one that has.
+                        Answer::Status { file, kind: 16, mode, user, group, links, size }
+                            if flags & SCALEFS_HANDLE == 0 =>
+                        {
                             Answer::Status { file, kind: 4, mode, user, group, links, size }
                         }
                         told => told,

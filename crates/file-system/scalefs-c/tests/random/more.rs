@@ -3,8 +3,10 @@
 use call_language::{Answer, MODES, Random};
 use plain::{Plain, Process};
 use posix_calls::attributes::{self, NewTime};
-use posix_calls::data::{self, Whence};
-use posix_calls::{DataOperations, Errno, Fields, Follow, Kind, OnExec, Start, directories, names};
+use posix_calls::data::{self, DescriptorOptions, Whence};
+use posix_calls::{
+    DataOperations, Errno, Fields, Follow, Kind, OnExec, OpenFlags, Start, StatusFlags, directories, handles, names,
+};
 
 /// Such a call. Descriptors are few.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,12 @@ pub enum More {
     MakeNode(String, u32, u64),
     /// The number of a device that a path leads to.
     Device(String),
+    /// A descriptor that only stands for what a path leads to, and whether a symbolic link at its end is followed.
+    OpenHandle(String, bool),
+    /// A file without a name, open for both, in a directory.
+    OpenTemporary(String, u32),
+    /// A name of what a descriptor leads to.
+    LinkObject(u32, String),
     /// Closes the descriptors that exec closes.
     Exec,
 }
@@ -37,7 +45,10 @@ impl More {
     /// One of them.
     pub fn any(random: &mut Random) -> More {
         let fd = random.below(5) as u32;
-        match random.below(24) {
+        match random.below(34) {
+            24..=26 => More::OpenHandle(random.path(true), random.below(2) == 0),
+            27..=29 => More::OpenTemporary(random.path(true), random.pick(&MODES)),
+            30..=33 => More::LinkObject(fd, random.path_to_make(true)),
             18..=20 => {
                 let kind = random.pick(&[0, 0o100_000, 0o010_000, 0o140_000, 0o020_000, 0o060_000]);
                 let path = random.path_to_make(true);
@@ -67,11 +78,11 @@ impl More {
             More::Mask(mask) => Ok(Answer::Number(process.set_umask(mask).into())),
             More::EnterDescriptor(fd) => directories::change_directory_to(&call, data::node(&call, fd)?).map(done),
             More::ChangeOwnerOf(fd, user) => {
-                attributes::change_owner_of(&call, data::node(&call, fd)?, (Some(user), None)).map(done)
+                attributes::change_owner_of(&call, handles::node_to_change(&call, fd)?, (Some(user), None)).map(done)
             }
             More::SetTimes(fd, time_ns) => {
                 let times = (NewTime::At(time_ns), NewTime::At(time_ns + 1));
-                attributes::set_times_of(&call, data::node(&call, fd)?, times).map(done)
+                attributes::set_times_of(&call, handles::node_to_change(&call, fd)?, times).map(done)
             }
             More::Times(fd) => {
                 let status = data::stat(&call, fd, Fields::ALL)?;
@@ -110,6 +121,27 @@ impl More {
                 let (start, follow) = (Start::WorkingDirectory, Follow::Symlinks);
                 let found = attributes::stat_with_device(&call, start, path.as_bytes(), follow, Fields::IDENTITY)?;
                 Ok(Answer::Number(found.1 as i64))
+            }
+            More::OpenHandle(ref path, follows) => {
+                let flags = if follows { OpenFlags::NONE } else { OpenFlags::NO_FOLLOW };
+                let opened = handles::open_handle(
+                    &call,
+                    Start::WorkingDirectory,
+                    path.as_bytes(),
+                    flags,
+                    DescriptorOptions::PLAIN,
+                );
+                opened.map(|fd| Answer::Number(fd.into()))
+            }
+            More::OpenTemporary(ref path, mode) => {
+                let (start, flags) = (Start::WorkingDirectory, OpenFlags::READ | OpenFlags::WRITE);
+                let options = DescriptorOptions { status: StatusFlags::NONBLOCK, ..DescriptorOptions::PLAIN };
+                let opened = handles::open_temporary(&call, start, path.as_bytes(), flags, mode, options);
+                opened.map(|fd| Answer::Number(fd.into()))
+            }
+            More::LinkObject(fd, ref path) => {
+                let new = (Start::WorkingDirectory, path.as_bytes());
+                handles::link_object(&call, data::node(&call, fd)?, new).map(done)
             }
             More::Exec => {
                 for number in process.descriptors() {

@@ -34,6 +34,8 @@
 #define APPEND SCALEFS_APPEND
 #define NONBLOCK SCALEFS_NONBLOCK
 #define CLOSE_ON_EXEC SCALEFS_CLOSE_ON_EXEC
+#define HANDLE SCALEFS_HANDLE
+#define TEMPORARY SCALEFS_TEMPORARY
 
 /* Prints a call and what it answered. */
 #define SAY(call) printf("%d %s = %ld\n", __LINE__, #call, (long)(call))
@@ -51,6 +53,7 @@ static int of_open(uint32_t flags) {
     made |= (flags & CREATE ? O_CREAT : 0) | (flags & EXCLUSIVE ? O_EXCL : 0) | (flags & TRUNCATE ? O_TRUNC : 0);
     made |= (flags & DIRECTORY ? O_DIRECTORY : 0) | (flags & NO_FOLLOW ? O_NOFOLLOW : 0);
     made |= (flags & APPEND ? O_APPEND : 0) | (flags & NONBLOCK ? O_NONBLOCK : 0);
+    made |= (flags & HANDLE ? O_PATH : 0) | (flags & TEMPORARY ? O_TMPFILE : 0);
     return made | (flags & CLOSE_ON_EXEC ? O_CLOEXEC : 0);
 }
 
@@ -80,6 +83,9 @@ static long d_truncate(int at, const char *path, long size) { (void)at; return t
 static long d_mkdir(const char *path, uint32_t mode) { return told(mkdir(path, mode)); }
 static long d_mknod(const char *path, uint32_t mode, uint64_t device) { return told(mknodat(AT_FDCWD, path, mode, device)); }
 static long d_link(const char *old, const char *path) { return told(link(old, path)); }
+static long d_link_object(int fd, const char *path) { return told(linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH)); }
+static long d_own_object(int fd, uint32_t user, uint32_t group) { return told(fchownat(fd, "", user, group, AT_EMPTY_PATH)); }
+static long d_readlink(int at, const char *path) { memset(text, 0, sizeof text); return told(readlinkat(at, path, text, 1000)); }
 static long d_rename(const char *old, const char *path) { return told(rename(old, path)); }
 static long d_rmdir(const char *path) { return told(rmdir(path)); }
 static long d_unlink(const char *path) { return told(unlink(path)); }
@@ -139,6 +145,7 @@ static long d_fcntl(int fd, uint32_t command, uint32_t argument) {
     }
     long flags = told(fcntl(fd, F_GETFL));
     if (flags < 0) return flags;
+    if (flags & O_PATH) return HANDLE;
     const uint32_t modes[] = {READ, WRITE, READ | WRITE};
     return modes[flags & O_ACCMODE] | (flags & O_APPEND ? APPEND : 0) | (flags & O_NONBLOCK ? NONBLOCK : 0);
 }
@@ -266,6 +273,14 @@ static long d_truncate(int at, const char *path, long size) { return scalefs_tru
 static long d_mkdir(const char *path, uint32_t mode) { return scalefs_mkdir(me, us, path, mode); }
 static long d_mknod(const char *path, uint32_t mode, uint64_t device) { return scalefs_mknodat(me, us, CWD, path, mode, device); }
 static long d_link(const char *old, const char *path) { return scalefs_link(me, us, old, path); }
+static long d_link_object(int fd, const char *path) { return scalefs_linkat(me, us, fd, NULL, CWD, path, SCALEFS_EMPTY_PATH); }
+static long d_own_object(int fd, uint32_t user, uint32_t group) {
+    return scalefs_chownat(me, us, fd, NULL, SCALEFS_EMPTY_PATH, user, group);
+}
+static long d_readlink(int at, const char *path) {
+    memset(text, 0, sizeof text);
+    return scalefs_readlinkat(me, us, at, path, text, 1000);
+}
 static long d_rename(const char *old, const char *path) { return scalefs_rename(me, us, old, path, SCALEFS_REPLACE); }
 static long d_rmdir(const char *path) { return scalefs_rmdir(me, us, path); }
 static long d_unlink(const char *path) { return scalefs_unlink(me, us, path); }

@@ -283,6 +283,118 @@ static void nodes(int makes_devices) {
     SAY(d_chdir(".."));
 }
 
+/* Descriptors that only stand for an object, and files that no name leads to. */
+static void handles(int is_superuser) {
+    SAY(d_mkdir("handles", 0755));
+    SAY(d_chdir("handles"));
+    SAY(d_mkdir("folder", 0755));
+    SAY(d_symlink("target", "link"));
+    SAY(d_mknod("fifo", S_IFIFO | 0600, 0));
+    SAY(d_open(CWD, "file", READ | WRITE | CREATE, 0640));
+    SAY(d_close(3));
+    SAY(d_open(CWD, "link", HANDLE | NO_FOLLOW, 0));
+    SAY(d_open(CWD, "folder", HANDLE | WRITE | TRUNCATE | CREATE | EXCLUSIVE, 0));
+    SAY(d_open(CWD, "file", HANDLE | READ | CLOSE_ON_EXEC, 0));
+    SAY(d_open(CWD, "fifo", HANDLE, 0));
+    SAY(d_open(CWD, "link", HANDLE, 0));
+    SAY(d_open(CWD, "file", HANDLE | DIRECTORY, 0));
+    SAY(d_open(CWD, "link", HANDLE | NO_FOLLOW | DIRECTORY, 0));
+    SHOW(d_fstat(3));
+    SHOW(d_fstat(4));
+    SHOW(d_fstat(5));
+    SHOW(d_fstat(6));
+    SAY(d_readlink(3, ""));
+    SAY(strcmp(text, "target"));
+    SAY(d_readlink(5, ""));
+    SAY(d_readlink(CWD, ""));
+    SAY(d_readlink(77, ""));
+    for (int fd = 3; fd < 7; fd++) {
+        printf("descriptor %d\n", fd);
+        SAY(d_read(fd, 10));
+        SAY(d_write(fd, "x"));
+        SAY(d_pwrite(fd, "x", 0));
+        SAY(d_ftruncate(fd, 0));
+        SAY(d_fchmod(fd, 0600));
+        SAY(d_fchown(fd, SCALEFS_SAME_ID, SCALEFS_SAME_ID));
+        SAY(d_futimens(fd, 1, 1, SCALEFS_SET_ACCESSED));
+        SAY(d_getdents(fd, text, 1000));
+        SAY(d_poll(fd, SCALEFS_POLL_IN, 0));
+        SAY(d_mmap(4096, READ, SCALEFS_MAP_SHARED, fd, 0));
+        SAY(d_fcntl(fd, SCALEFS_GET_FLAGS, 0));
+        SAY(d_fcntl(fd, SCALEFS_SET_FLAGS, APPEND));
+        SAY(d_fcntl(fd, SCALEFS_GET_ON_EXEC, 0));
+        SAY(d_own_object(fd, SCALEFS_SAME_ID, SCALEFS_SAME_ID));
+        SAY(d_open(fd, "below", READ | WRITE | CREATE, 0600));
+    }
+    SAY(d_close(7));
+    SAY(d_dup(3));
+    SHOW(d_fstat(7));
+    SAY(d_fchdir(5));
+    SAY(d_fchdir(4));
+    SAY(d_getcwd(100));
+    SAY(d_chdir(".."));
+    SAY(d_unlink("link"));
+    SHOW(d_fstat(3));
+    for (int fd = 3; fd < 8; fd++) d_close(fd);
+
+    SAY(d_umask(027));
+    SAY(d_open(CWD, ".", TEMPORARY | READ, 0666));
+    SAY(d_open(CWD, "file", TEMPORARY | WRITE, 0666));
+    SAY(d_open(CWD, "absent", TEMPORARY | WRITE, 0666));
+    SAY(d_open(CWD, "folder", TEMPORARY | READ | WRITE, 0666));
+    SHOW(d_fstat(3));
+    SAY(d_write(3, "nameless"));
+    SAY(d_seek(3, 4, 0));
+    SAY(d_read(3, 100));
+    SAY(d_open(CWD, ".", TEMPORARY | WRITE | APPEND | CLOSE_ON_EXEC, 0600));
+    SAY(d_fcntl(4, SCALEFS_GET_FLAGS, 0));
+    SAY(d_close(4));
+    SAY(d_open(CWD, "folder", READ | DIRECTORY, 0));
+    LIST(4, 100);
+    SAY(d_close(4));
+    if (is_superuser) {
+        SAY(d_link_object(3, "named"));
+        SHOW(d_fstat(3));
+        SHOW(d_stat("named", 1));
+        SAY(d_link_object(3, "named"));
+        SAY(d_link_object(3, "folder/second"));
+        SAY(d_link_object(3, "absent/second"));
+        SAY(d_link_object(3, "third/"));
+        SHOW(d_fstat(3));
+        SAY(d_unlink("named"));
+        SAY(d_unlink("folder/second"));
+        SAY(d_link_object(3, "again"));
+        SHOW(d_fstat(3));
+        SAY(d_symlink("target", "link"));
+        SAY(d_open(CWD, "link", HANDLE | NO_FOLLOW, 0));
+        SAY(d_link_object(4, "link-2"));
+        SHOW(d_stat("link-2", 0));
+        SAY(d_own_object(4, 5, 6));
+        SHOW(d_stat("link", 0));
+        SAY(d_close(4));
+        SAY(d_open(CWD, "folder", HANDLE, 0));
+        SAY(d_link_object(4, "folder-2"));
+        SAY(d_link_object(77, "x"));
+        SAY(d_close(4));
+        SAY(d_chmod("folder", 0755));
+        CHILD_AS(200, 200, 0, NULL)
+            SAY(d_open(CWD, "folder", TEMPORARY | WRITE, 0600));
+            SAY(d_open(CWD, "file", READ, 0));
+            SAY(d_open(CWD, "file", HANDLE, 0));
+            SHOW(d_fstat(4));
+        END_CHILD(0)
+        SAY(d_rmdir("folder"));
+        SAY(d_mkdir("folder", 0700));
+        SAY(d_open(CWD, "folder", READ | DIRECTORY, 0));
+        SAY(d_rmdir("folder"));
+        SAY(d_open(4, ".", TEMPORARY | WRITE, 0600));
+        SAY(d_close(4));
+    }
+    SAY(d_close(3));
+    SAY(d_umask(022));
+    SAY(d_chdir(".."));
+}
+
 static void polls(void) {
     int ends[2];
     SAY(d_open(CWD, "f", READ, 0));
@@ -511,6 +623,7 @@ int main(int count, char **arguments) {
     attributes();
     folders();
     nodes(strcmp(arguments[3], "1") == 0);
+    handles(strcmp(arguments[2], "1") == 0);
     polls();
     sockets();
     memory();
