@@ -18,7 +18,6 @@ use crate::directories::{self, DirectoryEntry};
 use crate::errno::Errno;
 use crate::fault::{OperationError, start_again};
 use crate::fields::{Attributes, Fields};
-use crate::handles::is_handle;
 use crate::kind::Kind;
 use crate::names::{self, OpenFlags};
 use crate::object_operations::ObjectOperations;
@@ -50,6 +49,11 @@ impl DescriptorOptions {
 
 pub(crate) fn description<'v, D: DataOperations>(process: &'v D, fd: u32) -> Result<D::Description<'v>, Errno> {
     process.description(fd)?.ok_or(Errno::EBADF)
+}
+
+/// Whether a description only stands for its object.
+pub(crate) fn is_handle<'v, D: DataOperations>(process: &'v D, description: D::Description<'v>) -> Result<bool, Errno> {
+    Ok(process.status(description)?.contains(StatusFlags::HANDLE))
 }
 
 /// What a descriptor leads to, for this use; whoever has found it still checks what it is open for.

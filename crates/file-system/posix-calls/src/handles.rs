@@ -5,7 +5,7 @@
 //! `fstat`, `fchdir`, `openat` and its like, `dup` and `close`; it may stand for a symbolic link, or for what lies outside.
 //! `lseek` on one moves an offset that nobody uses, where Linux says EBADF.
 
-use crate::data::{DescriptorOptions, description};
+use crate::data::{DescriptorOptions, description, is_handle};
 use crate::data_operations::{DataOperations, NodeOf};
 use crate::descriptors::{AccessMode, StatusFlags};
 use crate::errno::Errno;
@@ -38,11 +38,6 @@ pub fn open_handle<'v, D: DataOperations>(
     }
     let mode = AccessMode { read: false, write: false };
     process.install(objects.retain(node)?, mode, StatusFlags::HANDLE, (options.number, options.on_exec))
-}
-
-/// Whether a description only stands for its object.
-pub(crate) fn is_handle<'v, D: DataOperations>(process: &'v D, description: D::Description<'v>) -> Result<bool, Errno> {
-    Ok(process.status(description)?.contains(StatusFlags::HANDLE))
 }
 
 /// The object behind a descriptor, for calls that change it (`fchmod`, `fchown`, `futimens`).

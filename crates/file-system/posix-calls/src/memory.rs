@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 
+use crate::data::is_handle;
 use crate::errno::Errno;
 use crate::fault::OperationError;
-use crate::handles::is_handle;
 use crate::kind::Kind;
 use crate::memory_operations::{Growth, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 use crate::object_operations::ObjectOperations;

@@ -20,8 +20,6 @@ typedef struct scalefs_instance scalefs_instance;
 typedef struct scalefs_thread scalefs_thread;
 typedef struct scalefs_process scalefs_process;
 
-/* The version of this interface; it grows when something is added, and nothing is taken away. */
-#define SCALEFS_VERSION 2u
 /* Open for reading. */
 #define SCALEFS_READ 1u
 /* Open for writing. */
@@ -36,6 +34,22 @@ typedef struct scalefs_process scalefs_process;
 #define SCALEFS_DIRECTORY 32u
 /* It must not be a symbolic link (O_NOFOLLOW). */
 #define SCALEFS_NO_FOLLOW 64u
+/* A flag of scalefs_open and scalefs_fcntl: each write goes to the end (O_APPEND). */
+#define SCALEFS_APPEND 128u
+/* Calls on pipes fail with -EAGAIN instead of waiting (O_NONBLOCK). */
+#define SCALEFS_NONBLOCK 256u
+/* A flag of what makes descriptors: exec closes them (O_CLOEXEC). */
+#define SCALEFS_CLOSE_ON_EXEC 512u
+/* A flag of what makes descriptors: any free number will do, so that threads share nothing in taking one (O_ANYFD). */
+#define SCALEFS_ANY_NUMBER 1024u
+/* A flag of scalefs_open: the descriptor only stands for what the path leads to, with SCALEFS_NO_FOLLOW for a symbolic link itself
+ * (O_PATH). No right to it is asked for, and it lets nobody read, write or change it. */
+#define SCALEFS_HANDLE 4096u
+/* A flag of scalefs_open with SCALEFS_WRITE: a new file without a name, in the directory to which the path leads (O_TMPFILE).
+ * scalefs_linkat gives it one. */
+#define SCALEFS_TEMPORARY 8192u
+/* The version of this interface; it grows when something is added, and nothing is taken away. */
+#define SCALEFS_VERSION 2u
 /* Fields of struct scalefs_status: permission bits, user, group, access time. */
 #define SCALEFS_PERMISSIONS 1u
 /* Number of names. */
@@ -170,20 +184,6 @@ int scalefs_rename(scalefs_thread *thread, scalefs_process *process, const char 
  * where to go on; returns 1 if there may be more, 0 at the end. It may make calls by the same thread: memory that is given
  * up meanwhile becomes free afterwards. */
 int scalefs_list(scalefs_thread *thread, scalefs_process *process, const char *path, uint64_t *cookie, scalefs_each each, void *argument);
-/* A flag of scalefs_open and scalefs_fcntl: each write goes to the end (O_APPEND). */
-#define SCALEFS_APPEND 128u
-/* Calls on pipes fail with -EAGAIN instead of waiting (O_NONBLOCK). */
-#define SCALEFS_NONBLOCK 256u
-/* A flag of what makes descriptors: exec closes them (O_CLOEXEC). */
-#define SCALEFS_CLOSE_ON_EXEC 512u
-/* A flag of what makes descriptors: any free number will do, so that threads share nothing in taking one (O_ANYFD). */
-#define SCALEFS_ANY_NUMBER 1024u
-/* A flag of scalefs_open: the descriptor only stands for what the path leads to, with SCALEFS_NO_FOLLOW for a symbolic link itself
- * (O_PATH). No right to it is asked for, and it lets nobody read, write or change it. */
-#define SCALEFS_HANDLE 4096u
-/* A flag of scalefs_open with SCALEFS_WRITE: a new file without a name, in the directory to which the path leads (O_TMPFILE).
- * scalefs_linkat gives it one. */
-#define SCALEFS_TEMPORARY 8192u
 /* scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL). */
 #define SCALEFS_GET_FLAGS 0u
 /* It sets SCALEFS_APPEND and SCALEFS_NONBLOCK as in its argument (F_SETFL). */

@@ -11,7 +11,7 @@ use scalefs::{DataOperations, Errno, Fields, InProcess, NodeOf, Outside, Start};
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length};
 use crate::calls::{SCALEFS_EXCHANGE, SCALEFS_NO_REPLACE, SCALEFS_REPLACE, answer_status, follow, scalefs_status};
-use crate::descriptors::open;
+use crate::flags::open;
 use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 

@@ -12,27 +12,12 @@ use scalefs::{
 };
 
 use crate::border::{answer, buffer, bytes, call, descriptor, known, length, on_names, place, source};
-use crate::descriptors::open;
+use crate::flags::open;
 use crate::instance::{scalefs_instance, scalefs_process, scalefs_thread};
 use crate::reason;
 
 /// The version of this interface; it grows when something is added, and nothing is taken away.
 pub const SCALEFS_VERSION: u32 = 2;
-
-/// Open for reading.
-pub const SCALEFS_READ: u32 = 1;
-/// Open for writing.
-pub const SCALEFS_WRITE: u32 = 2;
-/// Create the file if the name does not exist (O_CREAT).
-pub const SCALEFS_CREATE: u32 = 4;
-/// With SCALEFS_CREATE: the name must not exist (O_EXCL).
-pub const SCALEFS_EXCLUSIVE: u32 = 8;
-/// Make an existing file empty (O_TRUNC).
-pub const SCALEFS_TRUNCATE: u32 = 16;
-/// It must be a directory (O_DIRECTORY).
-pub const SCALEFS_DIRECTORY: u32 = 32;
-/// It must not be a symbolic link (O_NOFOLLOW).
-pub const SCALEFS_NO_FOLLOW: u32 = 64;
 
 /// Fields of struct scalefs_status: permission bits, user, group, access time.
 pub const SCALEFS_PERMISSIONS: u32 = 1;

@@ -3,28 +3,17 @@
 use core::ffi::{c_int, c_void};
 use std::vec::Vec;
 
-use scalefs::data::{self, DescriptorOptions};
-use scalefs::{Errno, InProcess, NodeOf, NumberChoice, OnExec, OpenFlags, Outside, Start, StatusFlags, handles};
+use scalefs::data;
+use scalefs::{Errno, NumberChoice, OnExec, StatusFlags};
 
-use crate::border::{buffer, call, descriptor, known, length, place, source};
-use crate::calls::{SCALEFS_READ, SCALEFS_WRITE};
+use crate::border::{buffer, call, descriptor, length, place, source};
+use crate::flags::{
+    SCALEFS_APPEND, SCALEFS_CLOSE_ON_EXEC, SCALEFS_HANDLE, SCALEFS_NONBLOCK, SCALEFS_READ, SCALEFS_WRITE, closing,
+    descriptor_options, status_flags,
+};
 use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 
-/// A flag of scalefs_open and scalefs_fcntl: each write goes to the end (O_APPEND).
-pub const SCALEFS_APPEND: u32 = 128;
-/// Calls on pipes fail with -EAGAIN instead of waiting (O_NONBLOCK).
-pub const SCALEFS_NONBLOCK: u32 = 256;
-/// A flag of what makes descriptors: exec closes them (O_CLOEXEC).
-pub const SCALEFS_CLOSE_ON_EXEC: u32 = 512;
-/// A flag of what makes descriptors: any free number will do, so that threads share nothing in taking one (O_ANYFD).
-pub const SCALEFS_ANY_NUMBER: u32 = 1024;
-/// A flag of scalefs_open: the descriptor only stands for what the path leads to, with SCALEFS_NO_FOLLOW for a symbolic link itself
-/// (O_PATH). No right to it is asked for, and it lets nobody read, write or change it.
-pub const SCALEFS_HANDLE: u32 = 4096;
-/// A flag of scalefs_open with SCALEFS_WRITE: a new file without a name, in the directory to which the path leads (O_TMPFILE).
-/// scalefs_linkat gives it one.
-pub const SCALEFS_TEMPORARY: u32 = 8192;
 /// scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL).
 pub const SCALEFS_GET_FLAGS: u32 = 0;
 /// It sets SCALEFS_APPEND and SCALEFS_NONBLOCK as in its argument (F_SETFL).
@@ -38,47 +27,6 @@ pub const SCALEFS_SET_ON_EXEC: u32 = 3;
 pub const SCALEFS_GET_ON_EXEC: u32 = 4;
 /// As SCALEFS_DUPLICATE; exec closes the new one (F_DUPFD_CLOEXEC).
 pub const SCALEFS_DUPLICATE_CLOSING: u32 = 5;
-
-/// Flags that say how a descriptor is made.
-const OF_DESCRIPTORS: u32 = SCALEFS_APPEND | SCALEFS_NONBLOCK | SCALEFS_CLOSE_ON_EXEC | SCALEFS_ANY_NUMBER;
-
-/// How descriptors are made; refused if there are flags but those that are allowed.
-pub(crate) fn descriptor_options(flags: u32, allowed: u32) -> Result<DescriptorOptions, Errno> {
-    known((flags & !(allowed & OF_DESCRIPTORS) == 0).then_some(()))?;
-    Ok(DescriptorOptions {
-        status: status_flags(flags & (SCALEFS_APPEND | SCALEFS_NONBLOCK))?,
-        number: if flags & SCALEFS_ANY_NUMBER == 0 { NumberChoice::LowestFrom(0) } else { NumberChoice::Any },
-        on_exec: closing(flags & SCALEFS_CLOSE_ON_EXEC != 0),
-    })
-}
-
-fn closing(closes: bool) -> OnExec {
-    if closes { OnExec::Close } else { OnExec::Keep }
-}
-
-/// Opens a file by the flags of scalefs_open.
-pub(crate) fn open<'v, 'c>(
-    call: &'v InProcess<'c, Outside>,
-    start: Start<NodeOf<'v, InProcess<'c, Outside>>>,
-    path: &[u8],
-    flags: u32,
-    mode: u32,
-) -> Result<i64, Errno> {
-    let (how, options) = opening(flags & !(SCALEFS_HANDLE | SCALEFS_TEMPORARY))?;
-    let opened = match flags & (SCALEFS_HANDLE | SCALEFS_TEMPORARY) {
-        0 => data::open(call, start, path, how, mode, options),
-        SCALEFS_HANDLE => handles::open_handle(call, start, path, how, options),
-        SCALEFS_TEMPORARY => handles::open_temporary(call, start, path, how, mode, options),
-        _ => return reason::invalid("SCALEFS_HANDLE and SCALEFS_TEMPORARY together"),
-    };
-    opened.map(i64::from)
-}
-
-/// The flags of scalefs_open: how the file is opened, and how its descriptor is made.
-pub(crate) fn opening(flags: u32) -> Result<(OpenFlags, DescriptorOptions), Errno> {
-    let of_file = known(OpenFlags::from_bits(flags & !OF_DESCRIPTORS))?;
-    Ok((of_file, descriptor_options(flags & OF_DESCRIPTORS, OF_DESCRIPTORS)?))
-}
 
 /// Most buffers of one call (IOV_MAX of Linux).
 const MOST_BUFFERS: usize = 1024;
@@ -248,14 +196,6 @@ pub unsafe extern "C" fn scalefs_pipe(
         })
     };
     result as c_int
-}
-
-/// The flags of a description; refused if there are others.
-fn status_flags(flags: u32) -> Result<StatusFlags, Errno> {
-    known((flags & !(SCALEFS_APPEND | SCALEFS_NONBLOCK) == 0).then_some(()))?;
-    let append = if flags & SCALEFS_APPEND == 0 { StatusFlags::NONE } else { StatusFlags::APPEND };
-    let nonblock = if flags & SCALEFS_NONBLOCK == 0 { StatusFlags::NONE } else { StatusFlags::NONBLOCK };
-    Ok(append | nonblock)
 }
 
 /// Does with a descriptor what command says: SCALEFS_GET_FLAGS, SCALEFS_SET_FLAGS, SCALEFS_DUPLICATE,

@@ -9,7 +9,7 @@ use scalefs::{
 };
 
 use crate::border::{answer_int, buffer, call, descriptor, known, source};
-use crate::calls::{SCALEFS_READ, SCALEFS_WRITE};
+use crate::flags::{SCALEFS_READ, SCALEFS_WRITE};
 use crate::instance::{scalefs_instance, scalefs_process, scalefs_thread};
 use crate::reason;
 

@@ -10,7 +10,7 @@ use scalefs::{
 };
 
 use crate::border::{bytes, call, descriptor, known, place, several};
-use crate::descriptors::opening;
+use crate::flags::opening;
 use crate::instance::{Attached, scalefs_process, scalefs_thread};
 use crate::reason;
 

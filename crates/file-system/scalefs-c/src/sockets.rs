@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use scalefs::{Errno, SocketName, SocketOrder, data, sockets};
 
 use crate::border::{answer_int, buffer, call, descriptor, length, place, source};
-use crate::descriptors::{SCALEFS_APPEND, descriptor_options};
+use crate::flags::{SCALEFS_APPEND, descriptor_options};
 use crate::instance::{scalefs_process, scalefs_thread};
 use crate::reason;
 

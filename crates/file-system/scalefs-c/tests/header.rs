@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// In the order of the header.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
+    "flags.rs",
     "calls.rs",
     "descriptors.rs",
     "at.rs",
