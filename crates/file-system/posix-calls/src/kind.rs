@@ -19,13 +19,13 @@ pub enum Kind {
     /// A local datagram socket; no name in a directory leads to one.
     Socket = 8,
     /// A name for a pipe that lies outside (POSIX FIFO).
-    NamedPipe = 16,
+    NamedPipe = 6,
     /// A name for a socket that lies outside.
-    NamedSocket = 32,
+    NamedSocket = 10,
     /// A name for a character device.
-    CharacterDevice = 48,
+    CharacterDevice = 12,
     /// A name for a block device.
-    BlockDevice = 20,
+    BlockDevice = 14,
 }
 
 impl Kind {
@@ -37,10 +37,10 @@ impl Kind {
             2 => Kind::Directory,
             4 => Kind::Pipe,
             8 => Kind::Socket,
-            16 => Kind::NamedPipe,
-            32 => Kind::NamedSocket,
-            48 => Kind::CharacterDevice,
-            20 => Kind::BlockDevice,
+            6 => Kind::NamedPipe,
+            10 => Kind::NamedSocket,
+            12 => Kind::CharacterDevice,
+            14 => Kind::BlockDevice,
             _ => Kind::Regular,
         }
     }
@@ -48,7 +48,8 @@ impl Kind {
     /// Whether descriptors of such an object have an offset.
     #[inline]
     pub fn is_seekable(self) -> bool {
-        matches!(self, Kind::Regular | Kind::Symlink | Kind::Directory)
+        // Regular files, symbolic links and directories have the lowest numbers.
+        (self as u8) < Kind::Pipe as u8
     }
 
     /// Whether it is a name for something that lies outside of the file system: whoever opens it there knows what it is.

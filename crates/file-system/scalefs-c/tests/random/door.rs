@@ -43,10 +43,10 @@ fn kind(mode: u32) -> u8 {
         0o100_000 => 0,
         0o120_000 => 1,
         0o040_000 => 2,
-        0o010_000 => 16,
-        0o140_000 => 32,
-        0o020_000 => 48,
-        0o060_000 => 20,
+        0o010_000 => 6,
+        0o140_000 => 10,
+        0o020_000 => 12,
+        0o060_000 => 14,
         other => panic!("a kind of mode {other:o}"),
     }
 }
@@ -362,7 +362,7 @@ impl Caller {
                     let flags = int(scalefs_fcntl(thread, process, *fd as c_int, SCALEFS_GET_FLAGS, 0))? as u32;
                     Ok(match told {
                         // A pipe that has no name, unless the descriptor only stands for one that has.
-                        Answer::Status { file, kind: 16, mode, user, group, links, size }
+                        Answer::Status { file, kind: 6, mode, user, group, links, size }
                             if flags & SCALEFS_HANDLE == 0 =>
                         {
                             Answer::Status { file, kind: 4, mode, user, group, links, size }
