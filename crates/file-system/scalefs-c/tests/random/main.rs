@@ -42,11 +42,10 @@ enum Step {
 
 /// Whether the library has a call for transactions: on names, by a path from the working directory.
 fn is_offered_in_transactions(operation: &Operation) -> bool {
-    match operation {
-        Operation::Open(..) | Operation::List(_) | Operation::Data(_) => false,
-        Operation::WorkingDirectory | Operation::ChangeOwner(..) | Operation::Link(_, _, true) => false,
-        _ => true,
-    }
+    let is_on_data = matches!(operation, Operation::Open(..) | Operation::List(_) | Operation::Data(_));
+    let is_by_other_calls =
+        matches!(operation, Operation::WorkingDirectory | Operation::ChangeOwner(..) | Operation::Link(_, _, true));
+    !is_on_data && !is_by_other_calls
 }
 
 fn steps(random: &mut Random) -> Vec<(usize, Step)> {
