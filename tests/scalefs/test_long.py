@@ -16,7 +16,7 @@ PARTS = 10
 CALLS_PER_PART = 400_000
 """Of each of the three kinds: on names; on names and data; and the latter on file systems that run full."""
 CALLS_PER_SEED = 200
-"""As in scalefs/tests/tmpfs/main.rs and scalefs-c/tests/random/main.rs of crates/file-system: a seed stands for one sequence of so many calls."""
+"""As in scalefs/tests/tmpfs and scalefs-c/tests/random: a seed stands for one sequence of so many calls."""
 DOOR_PARTS = 20
 DOOR_CALLS_PER_PART = 500_000
 HISTORIES = 6_000
