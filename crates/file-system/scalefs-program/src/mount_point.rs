@@ -50,7 +50,9 @@ pub(crate) fn check_system() -> Result<(), String> {
     if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open(device) {
         return Err(match error.kind() {
             io::ErrorKind::NotFound => {
-                format!("{device} does not exist: load it (modprobe fuse), or give it to the container (--device {device})")
+                format!(
+                    "{device} does not exist: load it (modprobe fuse), or give it to the container (--device {device})"
+                )
             }
             _ => format!("{device}: {error}"),
         });

@@ -150,7 +150,10 @@ impl<'a> Arguments<'a> {
     }
 
     fn value(&mut self, option: &str) -> Result<&'a OsStr, String> {
-        self.rest.next().map(OsString::as_os_str).ok_or_else(|| format!("{option} needs a value: see scalefs {} --help", self.verb))
+        self.rest
+            .next()
+            .map(OsString::as_os_str)
+            .ok_or_else(|| format!("{option} needs a value: see scalefs {} --help", self.verb))
     }
 
     fn unknown(&self, option: &OsStr) -> String {

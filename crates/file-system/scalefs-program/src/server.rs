@@ -1,6 +1,7 @@
 //! The server: holds the data, and answers the kernel until the mount is taken away.
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +11,7 @@ use fuser::{Config, MountOption, Session, SessionACL};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::SignalFd;
-use scalefs::{FileSystem, OwnedConfig};
+use scalefs::{DataOperations, FileSystem, ObjectOperations, OwnedConfig, attributes};
 
 use crate::copies;
 use crate::door::Door;
@@ -22,6 +23,8 @@ use crate::unmount::{InUse, take_away};
 
 /// Of a program that a signal has ended.
 const ENDED_BY_SIGNAL: i32 = 130;
+/// Of a program of Rust that has panicked.
+const ENDED_BY_PANIC: i32 = 101;
 /// Names and inodes get a fourth of the room that data get, and this at least. Memory is taken as it is used.
 const SMALLEST_METADATA_BYTES: usize = 64 << 20;
 const DATA_FOR_METADATA: u64 = 4;
@@ -32,6 +35,12 @@ const WORKERS_BEYOND_PROCESSORS: usize = 1;
 pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(|error| failed("guarding the guard", &error.desc()))?;
+    // A worker that has gone would keep all callers waiting once it was the last.
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say(panic);
+        exit(ENDED_BY_PANIC);
+    }));
     let is_mounted = Arc::new(AtomicBool::new(false));
     end_by_signals(options, &is_mounted)?;
     let files = FileSystem::create(config(options)).map_err(|error| failed("making the file system", &error))?;
@@ -39,8 +48,12 @@ pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
         let copied = copies::load(&files, from)?;
         eprintln!("scalefs: copied from {}: {copied}", from.display());
     }
+    if options.from.is_none() {
+        own_root(&files, options)?;
+    }
     let notifier = Arc::new(OnceLock::new());
-    let door = Door::new(&files, options.caching, notifier.clone()).map_err(|error| failed("making the file system", &error))?;
+    let door = Door::new(&files, options.caching, notifier.clone())
+        .map_err(|error| failed("making the file system", &error))?;
     let session = Session::new(door, &options.mount_point, &session_config(options));
     let session = session.map_err(|error| failed(&format!("mounting at {}", options.mount_point.display()), &error))?;
     is_mounted.store(true, Ordering::SeqCst);
@@ -56,6 +69,19 @@ pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
     let saved = copies::save(&files, to).map(|copied| eprintln!("scalefs: copied to {}: {copied}", to.display()));
     // Who has unmounted is another process, and looks there.
     saved.inspect_err(|why| drop(std::fs::write(copies::failure_of(to), format!("{why}\n"))))
+}
+
+/// Who mounts owns an empty root, and it has the mode of the directory at which it is mounted.
+fn own_root(files: &FileSystem, options: &MountOptions) -> Result<(), String> {
+    let at = options.mount_point.display();
+    let mode = std::fs::metadata(&options.mount_point).map_err(|error| format!("{at}: {error}"))?.mode() & 0o7777;
+    let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let owned = files.act(|calls| {
+        let objects = calls.objects();
+        attributes::change_owner_of(objects, objects.root(), (Some(user), Some(group)))?;
+        attributes::change_mode_of(objects, objects.root(), mode)
+    });
+    owned.map_err(|error| format!("making the root: {error}"))
 }
 
 fn config(options: &MountOptions) -> OwnedConfig {

@@ -31,7 +31,9 @@ pub(crate) fn status(path: Option<&Path>) -> Result<(), String> {
                 let files = space.files() - space.files_free();
                 println!("{:>10} {size:>10} {used:>10} {files:>10}  {at}", mounted.server);
             }
-            Err(error) => println!("{:>10} {:>10} {:>10} {:>10}  {at}: {}", mounted.server, "-", "-", "-", error.desc()),
+            Err(error) => {
+                println!("{:>10} {:>10} {:>10} {:>10}  {at}: {}", mounted.server, "-", "-", "-", error.desc())
+            }
         }
     }
     Ok(())

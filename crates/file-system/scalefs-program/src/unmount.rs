@@ -32,7 +32,8 @@ pub(crate) fn unmount(options: &UnmountOptions) -> Result<(), String> {
     let known = canonical(&options.mount_point).map_err(|error| format!("{shown}: {error}"))?;
     let Some(mounted) = mounts::at(&known)? else {
         let others: Vec<_> = mounts::ours()?.iter().map(|other| other.mount_point.display().to_string()).collect();
-        let others = if others.is_empty() { "none is mounted".to_owned() } else { format!("mounted: {}", others.join(", ")) };
+        let others =
+            if others.is_empty() { "none is mounted".to_owned() } else { format!("mounted: {}", others.join(", ")) };
         return Err(format!("{shown} is no ScaleFS; {others}"));
     };
     let in_use = if options.is_lazy { InUse::Detach } else { InUse::Refuse };

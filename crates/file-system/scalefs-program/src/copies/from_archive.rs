@@ -49,7 +49,8 @@ pub(super) fn load(loader: &mut Loader<'_>, path: &Path) -> Result<(), String> {
     for entry in archive.entries().map_err(|error| error.to_string())? {
         let mut entry = entry.map_err(|error| error.to_string())?;
         let path = absolute(&entry.path_bytes())?;
-        let status = status_of(entry.header()).map_err(|error| format!("{}: {error}", String::from_utf8_lossy(&path)))?;
+        let status =
+            status_of(entry.header()).map_err(|error| format!("{}: {error}", String::from_utf8_lossy(&path)))?;
         make_above(loader, &mut known, &path)?;
         let target = entry.link_name_bytes().map(|target| target.into_owned());
         match (entry.header().entry_type(), target) {

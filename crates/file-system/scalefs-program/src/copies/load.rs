@@ -34,11 +34,9 @@ impl<'f> Loader<'f> {
 
     /// A directory, which may be there.
     pub(super) fn directory(&mut self, path: &[u8], status: Status) -> Result<(), String> {
-        let made = self.files.act(|calls| {
-            match directories::make_directory(&*calls, at_root(), path, 0o700) {
-                Err(Errno::EEXIST) => Ok(()),
-                made => made,
-            }
+        let made = self.files.act(|calls| match directories::make_directory(&*calls, at_root(), path, 0o700) {
+            Err(Errno::EEXIST) => Ok(()),
+            made => made,
         });
         made.map_err(|error| in_words(path, &error))?;
         self.directories.push((path.to_vec(), status));
@@ -55,8 +53,7 @@ impl<'f> Loader<'f> {
             while done < length || offset == 0 && done == 0 {
                 let piece = &buffer[done..length];
                 let (at, flags) = (WriteAt::Offset(offset), (OpenFlags::CREATE, 0o600));
-                let written =
-                    self.files.act(|calls| path_data::write_path(&calls, at_root(), path, flags, at, piece));
+                let written = self.files.act(|calls| path_data::write_path(&calls, at_root(), path, flags, at, piece));
                 let written = written.map_err(|error| in_words(path, &error))?;
                 done += written;
                 offset += written as u64;

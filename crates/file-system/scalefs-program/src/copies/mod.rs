@@ -64,8 +64,12 @@ pub(crate) fn check_source(path: &Path) -> Result<(), String> {
 pub(crate) fn check_target(path: &Path) -> Result<(), String> {
     let shown = path.display();
     match std::fs::read_dir(path) {
-        Ok(mut names) if names.next().is_none() => Ok(()),
-        Ok(_) => Err(format!("--to {shown}: it is not empty: take a new or empty directory, or a new archive NAME.tar")),
+        Ok(mut names) => match names.next() {
+            None => Ok(()),
+            Some(_) => {
+                Err(format!("--to {shown}: it is not empty: take a new or empty directory, or a new archive NAME.tar"))
+            }
+        },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => match path.parent() {
             Some(parent) if parent.is_dir() => Ok(()),
             _ => Err(format!("--to {shown}: the directory in which it is to be does not exist: make it first")),

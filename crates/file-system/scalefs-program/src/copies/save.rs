@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 
 use scalefs::{
-    Attributes, DataOperations, Errno, Fields, FileSystem, Follow, Kind, ObjectOperations, Start, attributes, directories,
-    names, path_data,
+    Attributes, DataOperations, Errno, Fields, FileSystem, Follow, Kind, ObjectOperations, Start, attributes,
+    directories, names, path_data,
 };
 
 use super::Copied;
@@ -28,9 +28,9 @@ struct Data<'f> {
 
 impl Read for Data<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let length = self.files.act(|calls| {
-            path_data::read_path(&calls, Start::WorkingDirectory, self.path, self.offset, bytes)
-        })?;
+        let length = self
+            .files
+            .act(|calls| path_data::read_path(&calls, Start::WorkingDirectory, self.path, self.offset, bytes))?;
         self.offset += length as u64;
         Ok(length)
     }
@@ -64,9 +64,8 @@ pub(super) fn copy_all(files: &FileSystem, mut target: impl Target) -> Result<Co
     while let Some(path) = pending.pop() {
         let from = absolute(&path);
         let wrong = |error: io::Error| format!("{}: {error}", String::from_utf8_lossy(&from));
-        let status = files.act(|calls| {
-            attributes::stat(&*calls, Start::WorkingDirectory, &from, Follow::Nothing, Fields::ALL)
-        });
+        let status =
+            files.act(|calls| attributes::stat(&*calls, Start::WorkingDirectory, &from, Follow::Nothing, Fields::ALL));
         let status = status.map_err(wrong)?;
         copied.names += 1;
         if status.link_count > 1 && status.kind != Kind::Directory {
@@ -92,9 +91,8 @@ pub(super) fn copy_all(files: &FileSystem, mut target: impl Target) -> Result<Co
                 target.file(&path, &status, &mut Data { files, path: &from, offset: 0 })?;
             }
             Kind::Symlink => {
-                let link = files.act(|calls| {
-                    names::read_link(&*calls, Start::WorkingDirectory, &from).map(|link| link.to_vec())
-                });
+                let link = files
+                    .act(|calls| names::read_link(&*calls, Start::WorkingDirectory, &from).map(|link| link.to_vec()));
                 target.symlink(&path, &link.map_err(wrong)?, &status)?;
             }
             _ => copied.left_out += 1,

@@ -42,7 +42,12 @@ pub(super) fn new_time(time: Option<TimeOrNow>) -> NewTime {
         Some(TimeOrNow::Now) => NewTime::Now,
         Some(TimeOrNow::SpecificTime(time)) => NewTime::At(match time.duration_since(UNIX_EPOCH) {
             Ok(since) => ns(since),
-            Err(before) => -ns(before.duration()),
+            // `fuser` 0.18.0 takes the nanoseconds off where the protocol adds them.
+            Err(before) => {
+                let distance = before.duration();
+                let nanoseconds = i64::from(distance.subsec_nanos());
+                nanoseconds.saturating_sub(ns(Duration::from_secs(distance.as_secs())))
+            }
         }),
     }
 }

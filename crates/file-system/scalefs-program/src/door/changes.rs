@@ -6,8 +6,8 @@ use std::path::Path;
 use fuser::{INodeNo, Request};
 use scalefs::names::RenameMode;
 use scalefs::{
-    Attributes, DataOperations, Direct, Errno, Fields, Follow, InProcess, Kind, Node, ObjectOperations, OpenFlags, Outside,
-    Start, directories, names,
+    Attributes, DataOperations, Direct, Errno, Fields, Follow, Kind, Node, ObjectOperations, OpenFlags, Outside, Start,
+    directories, names,
 };
 
 use super::nodes::{Name, ROOT};
@@ -42,9 +42,7 @@ impl Door {
         name: &OsStr,
         mode: u32,
     ) -> Result<Attributes, Errno> {
-        self.make(request, parent, name, |objects, start, name| {
-            directories::make_directory(objects, start, name, mode)
-        })
+        self.make(request, parent, name, |objects, start, name| directories::make_directory(objects, start, name, mode))
     }
 
     pub(super) fn make_symlink(
@@ -143,7 +141,9 @@ impl Door {
             };
             names::link(objects, (start, path), (to, bytes(name)), Follow::Nothing)
         })?;
-        self.call_for_kernel(|calls| self.look_up(calls, (self.nodes.get(parent.0)?.node(calls.objects()), parent.0), bytes(name)))
+        self.call_for_kernel(|calls| {
+            self.look_up(calls, (self.nodes.get(parent.0)?.node(calls.objects()), parent.0), bytes(name))
+        })
     }
 
     /// A name that leads to an object: the one that was heard of last, or any in the tree.

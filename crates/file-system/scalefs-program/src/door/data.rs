@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use fuser::{INodeNo, Request, TimeOrNow, WriteFlags};
 use scalefs::{
-    Attributes, DataOperations, Direct, Errno, Fields, InProcess, Kind, Node, ObjectOperations, OperationError, Outside,
-    PermissionChange, SET_GROUP, SET_USER, WriteAt, attributes,
+    Attributes, DataOperations, Direct, Errno, Fields, InProcess, Kind, Node, ObjectOperations, OperationError,
+    Outside, PermissionChange, SET_GROUP, SET_USER, WriteAt, attributes,
 };
 
 use super::Door;

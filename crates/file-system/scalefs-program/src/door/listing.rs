@@ -26,7 +26,12 @@ impl Door {
         })
     }
 
-    pub(super) fn list_with_attributes(&self, number: INodeNo, from: u64, reply: &mut ReplyDirectoryPlus) -> Result<(), Errno> {
+    pub(super) fn list_with_attributes(
+        &self,
+        number: INodeNo,
+        from: u64,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<(), Errno> {
         let held = self.nodes.get(number.0)?;
         let believed = self.believed();
         self.call_for_kernel(|calls| {

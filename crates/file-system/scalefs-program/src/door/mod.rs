@@ -20,8 +20,8 @@ mod callers;
 mod changes;
 mod data;
 mod listing;
-mod requests;
 mod nodes;
+mod requests;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +29,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
-use scalefs::{Attributes, DataOperations, Direct, Errno, Fields, FileSystem, InProcess, Node, ObjectOperations, Outside, Process};
+use scalefs::{
+    Attributes, DataOperations, Direct, Errno, Fields, FileSystem, InProcess, Node, ObjectOperations, Outside, Process,
+};
 
 use self::callers::Callers;
 use self::nodes::{Name, Nodes};

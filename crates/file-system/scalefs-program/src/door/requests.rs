@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen,
-    ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use scalefs::names::RenameMode;
 use scalefs::{DataOperations, Errno, Kind, ObjectOperations, OpenFlags, attributes};
@@ -163,8 +163,8 @@ impl Filesystem for Door {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let moved = rename_mode(flags)
-            .and_then(|mode| self.move_name(request, (parent, name), (new_parent, new_name), mode));
+        let moved =
+            rename_mode(flags).and_then(|mode| self.move_name(request, (parent, name), (new_parent, new_name), mode));
         answer(reply, moved);
     }
 

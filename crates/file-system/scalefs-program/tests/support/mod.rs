@@ -1,0 +1,127 @@
+//! A mounted ScaleFS for a test, taken away whatever happens.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// The program.
+pub fn scalefs(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scalefs")).args(arguments).output().expect("the program starts")
+}
+
+/// What a command said when it was refused, in one line.
+pub fn refusal(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "it was done: {said}");
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
+    assert!(said.starts_with("scalefs: "), "{said}");
+    said
+}
+
+/// Whether ScaleFS can be mounted here; where not, a test says why it looks at nothing.
+pub fn can_mount() -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    let has_device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
+    if !(is_root && has_device) {
+        eprintln!(
+            "not tested: it takes root and /dev/fuse, and here is only {}",
+            if is_root { "root" } else { "a user" }
+        );
+    }
+    is_root && has_device
+}
+
+/// A directory of a test's own, removed with this.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        Scratch::below(&std::env::temp_dir())
+    }
+
+    pub fn below(above: &Path) -> Scratch {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = above.join(format!("scalefs-test-{}-{number}", std::process::id()));
+        fs::create_dir(&path).expect("a new directory");
+        Scratch(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A mounted ScaleFS.
+pub struct Mounted {
+    // Unmounted before its directory is removed.
+    pub point: PathBuf,
+    pub scratch: Scratch,
+}
+
+impl Mounted {
+    pub fn new(options: &[&str]) -> Mounted {
+        let scratch = Scratch::new();
+        let point = scratch.path("mount");
+        fs::create_dir(&point).expect("a new directory");
+        let place = point.to_str().expect("plain letters");
+        let output = scalefs(&[&["mount"], options, &[place]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Mounted { point, scratch }
+    }
+
+    pub fn place(&self) -> &str {
+        self.point.to_str().expect("plain letters")
+    }
+
+    pub fn unmount(&self) -> Output {
+        scalefs(&["unmount", self.place()])
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if is_mounted(&self.point) {
+            let _ = scalefs(&["unmount", "--lazy", self.place()]);
+        }
+    }
+}
+
+/// Whether something of ours is mounted there.
+pub fn is_mounted(point: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("Linux");
+    let place = point.to_str().expect("plain letters");
+    mounts.lines().any(|line| line.split(' ').nth(4) == Some(place))
+}
+
+/// The process that serves a mount.
+pub fn server_of(point: &Path) -> i32 {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("Linux");
+    let place = point.to_str().expect("plain letters");
+    let line = mounts.lines().find(|line| line.split(' ').nth(4) == Some(place)).expect("it is mounted");
+    let source = line.split("scalefs:").nth(1).expect("it is ours");
+    source.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// Numbers that follow from a seed.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        // Steele, Lea and Flood: "Fast splittable pseudorandom number generators", 2014.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % bound
+    }
+}
