@@ -7,7 +7,6 @@
 //! ```
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode, Stdio};
 use std::sync::mpsc;
@@ -16,9 +15,9 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
-use crate::mount::{READY, this_program};
 use crate::mounts;
 use crate::options::{MountOptions, SERVE};
+use crate::roles::{READY, be_silent, this_program};
 use crate::unmount::{InUse, take_away};
 
 /// The guard of a mount that is not in the foreground.
@@ -32,14 +31,6 @@ pub(crate) fn guard_in_background(options: &MountOptions) -> Result<ExitCode, St
         let _ = std::io::stdout().flush();
         be_silent();
     })
-}
-
-/// Keeps nobody waiting who reads what this process says.
-pub(crate) fn be_silent() {
-    if let Ok(nothing) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
-        let _ = nix::unistd::dup2_stdout(nothing.as_fd());
-        let _ = nix::unistd::dup2_stderr(nothing.as_fd());
-    }
 }
 
 /// Serves a mount by another process until that has ended; `ready` is called once the directory can be used.
@@ -80,7 +71,10 @@ pub(crate) fn guard(options: &MountOptions, ready: impl FnOnce()) -> Result<Exit
             break status;
         }
     };
-    let left = mounts::ours()?.into_iter().rev().find(|mounted| mounted.server == process.as_raw());
+    let left = mounts::ours()?
+        .into_iter()
+        .rev()
+        .find(|mounted| mounted.server == process.as_raw() && mounted.mount_point == options.mount_point);
     if let Some(mounted) = left {
         let at = mounted.mount_point.display();
         take_away(&mounted.mount_point, InUse::Detach).map_err(|error| format!("{at}: {error}"))?;

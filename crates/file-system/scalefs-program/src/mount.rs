@@ -1,15 +1,13 @@
 //! `scalefs mount`: what must be so is looked at first; then a guard is started, which starts the server.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use crate::copies;
 use crate::guard;
 use crate::mount_point;
 use crate::options::{GUARD, MountOptions};
-
-/// What a server says when the directory can be used.
-pub(crate) const READY: &str = "ready";
+use crate::roles::{READY, this_program};
 
 pub(crate) fn mount(options: &MountOptions) -> Result<ExitCode, String> {
     let mount_point = mount_point::check(&options.mount_point)?;
@@ -41,9 +39,4 @@ fn say_mounted(options: &MountOptions) {
     let (at, size) = (options.mount_point.display(), options.size_bytes >> 20);
     let ends = if options.is_in_foreground { "ctrl-C" } else { "scalefs unmount" };
     eprintln!("scalefs: mounted at {at}, {size} MiB; {ends} ends it");
-}
-
-/// This program once more.
-pub(crate) fn this_program() -> Result<Command, String> {
-    std::env::current_exe().map(Command::new).map_err(|error| format!("finding this program: {error}"))
 }

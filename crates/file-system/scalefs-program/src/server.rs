@@ -15,10 +15,9 @@ use scalefs::{DataOperations, FileSystem, ObjectOperations, OwnedConfig, attribu
 
 use crate::copies;
 use crate::door::Door;
-use crate::guard::be_silent;
-use crate::mount::READY;
 use crate::mounts;
 use crate::options::MountOptions;
+use crate::roles::{READY, be_silent};
 use crate::unmount::{InUse, take_away};
 
 /// Of a program that a signal has ended.
@@ -64,11 +63,11 @@ pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
     if !options.is_in_foreground {
         be_silent();
     }
-    session.run().map_err(|error| failed("answering the kernel", &error))?;
-    let Some(to) = &options.to else { return Ok(()) };
+    let answered = session.run().map_err(|error| failed("answering the kernel", &error));
+    let Some(to) = &options.to else { return answered };
     let saved = copies::save(&files, to).map(|copied| eprintln!("scalefs: copied to {}: {copied}", to.display()));
     // Who has unmounted is another process, and looks there.
-    saved.inspect_err(|why| drop(std::fs::write(copies::failure_of(to), format!("{why}\n"))))
+    saved.inspect_err(|why| copies::say_failure(to, why)).and(answered)
 }
 
 /// Who mounts owns an empty root, and it has the mode of the directory at which it is mounted.

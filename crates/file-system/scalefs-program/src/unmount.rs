@@ -1,15 +1,16 @@
 //! Taking a mount away.
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
-use nix::sys::signal::kill;
-use nix::unistd::Pid;
 
+use crate::copies::failure_of;
 use crate::mount_point::{canonical, fusermount};
 use crate::mounts;
 use crate::options::UnmountOptions;
@@ -37,6 +38,7 @@ pub(crate) fn unmount(options: &UnmountOptions) -> Result<(), String> {
         return Err(format!("{shown} is no ScaleFS; {others}"));
     };
     let in_use = if options.is_lazy { InUse::Detach } else { InUse::Refuse };
+    let (server, target) = (Server::of(mounted.server), target_of(mounted.server));
     take_away(&known, in_use).map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EBUSY) => {
             format!("{shown} is in use: close what is open there, leave the directory, or say --lazy")
@@ -44,14 +46,48 @@ pub(crate) fn unmount(options: &UnmountOptions) -> Result<(), String> {
         Some(Errno::EPERM) => format!("{shown}: only root and who has mounted it may unmount it"),
         _ => format!("{shown}: {error}"),
     })?;
-    while !options.is_lazy && lives(mounted.server) {
+    while !options.is_lazy && server.as_ref().is_some_and(Server::lives) {
         std::thread::sleep(LOOK);
     }
-    Ok(())
+    match target.map(|target| failure_of(&target)).filter(|failure| failure.exists()) {
+        Some(failure) if !options.is_lazy => {
+            let why = std::fs::read_to_string(&failure).unwrap_or_default();
+            Err(format!("the copy was not made, {} says why: {}", failure.display(), why.trim()))
+        }
+        _ => Ok(()),
+    }
 }
 
-fn lives(process: i32) -> bool {
-    kill(Pid::from_raw(process), None) != Err(Errno::ESRCH)
+/// A process, which is no other one that has got its number later.
+struct Server {
+    process: i32,
+    started: String,
+}
+
+impl Server {
+    fn of(process: i32) -> Option<Server> {
+        started(process).map(|started| Server { process, started })
+    }
+
+    fn lives(&self) -> bool {
+        started(self.process).is_some_and(|started| started == self.started)
+    }
+}
+
+/// When a process has started, if it has not ended (`proc(5)`: fields 3 and 22 of `stat`).
+fn started(process: i32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let mut fields = stat.rsplit(") ").next()?.split(' ');
+    let has_ended = matches!(fields.next(), Some("Z" | "X"));
+    if has_ended { None } else { fields.nth(18).map(str::to_owned) }
+}
+
+/// Where a server was told to copy all in the end.
+fn target_of(server: i32) -> Option<PathBuf> {
+    let command = std::fs::read(format!("/proc/{server}/cmdline")).ok()?;
+    let mut arguments = command.split(|byte| *byte == 0).take_while(|argument| *argument != b"--");
+    arguments.find(|argument| *argument == b"--to")?;
+    arguments.next().map(|target| PathBuf::from(OsStr::from_bytes(target)))
 }
 
 /// Unmounts, by the program for users if we are one.

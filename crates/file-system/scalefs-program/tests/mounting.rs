@@ -4,10 +4,10 @@
 mod support;
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -82,7 +82,7 @@ fn what_is_wrong_with_copies_is_said_before_anything_is_mounted() {
     // More than fits.
     let large = scratch.path("large");
     fs::create_dir(&large).expect("our directory");
-    File::create(large.join("data")).and_then(|file| file.set_len(2 << 20)).expect("our directory");
+    fs::write(large.join("data"), vec![1; 2 << 20]).expect("our directory");
     let said = scalefs(&["mount", "--size", "1M", "--from", text(&large), text(&point)]);
     assert!(refusal(&said).contains("no room is left: give more by --size"));
     assert!(!is_mounted(&point));
@@ -158,13 +158,16 @@ fn after_both_are_killed_at_once_the_place_can_be_freed() {
     assert!(!is_mounted(&mounted.point));
 }
 
-/// A mount in the foreground that can be used.
-fn in_foreground(point: &Path) -> Child {
+/// A mount in the foreground that can be used, and what it says.
+fn in_foreground(point: &Path) -> (Child, BufReader<ChildStderr>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scalefs"));
     command.args(["mount", "--foreground", text(point)]).stderr(Stdio::piped());
-    let child = command.spawn().expect("the program starts");
-    wait_until(|| is_mounted(point));
-    child
+    let mut child = command.spawn().expect("the program starts");
+    let mut said = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("text");
+    assert!(line.contains("mounted at") && is_mounted(point), "{line}");
+    (child, said)
 }
 
 #[test]
@@ -174,16 +177,16 @@ fn signals_end_a_mount_in_the_foreground() {
     }
     let scratch = Scratch::new();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let mut child = in_foreground(&scratch.0);
+        let (mut child, _said) = in_foreground(&scratch.0);
         kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it lives");
         let status = child.wait().expect("it ends");
         assert!(status.success(), "{signal}: {status}");
         assert!(!is_mounted(&scratch.0));
     }
-    let mut child = in_foreground(&scratch.0);
+    let (mut child, mut stderr) = in_foreground(&scratch.0);
     kill(Pid::from_raw(server_of(&scratch.0)), Signal::SIGKILL).expect("it lives");
     let mut said = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    stderr.read_to_string(&mut said).expect("text");
     assert!(said.contains("the server was ended by SIGKILL") && said.contains("is lost"), "{said}");
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     assert!(!is_mounted(&scratch.0));
@@ -295,7 +298,63 @@ fn a_copy_that_cannot_be_made_is_said() {
     let mounted = Mounted::new(&["--to", text(&to)]);
     fs::write(mounted.point.join("letter"), "Dear Bob").expect("there is room");
     fs::write(&to, "in the way").expect("our directory");
-    assert!(mounted.unmount().status.success());
+    assert!(refusal(&mounted.unmount()).contains("the copy was not made"));
+    assert_eq!(fs::read_to_string(&to).expect("it is there"), "in the way");
     let said = fs::read_to_string(scratch.path("copy.failed")).expect("it is said there");
     assert!(said.contains("--to") && said.lines().count() == 1, "{said}");
+    // What was said is not overlooked the next time.
+    fs::remove_file(&to).expect("ours");
+    let refused = scalefs(&["mount", "--to", text(&to), mounted.place()]);
+    assert!(refusal(&refused).contains("an earlier copy failed"));
+}
+
+#[test]
+fn holes_stay_holes() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (from, to) = (scratch.path("in"), scratch.path("out"));
+    fs::create_dir(&from).expect("our directory");
+    let file = File::create(from.join("sparse")).expect("our directory");
+    std::os::unix::fs::FileExt::write_all_at(&file, b"middle", 5_000_000).expect("our directory");
+    file.set_len(60 << 20).expect("our directory");
+    // The data fit, and the zeros would not.
+    let mounted = Mounted::new(&["--size", "1M", "--from", text(&from), "--to", text(&to)]);
+    assert!(mounted.unmount().status.success());
+    let out = fs::metadata(to.join("sparse")).expect("it was copied");
+    assert!(out.len() == 60 << 20 && out.blocks() < 64, "{} bytes, {} blocks", out.len(), out.blocks());
+    let bytes = fs::read(to.join("sparse")).expect("it was copied");
+    assert_eq!(&bytes[4_999_999..5_000_007], b"\0middle\0");
+}
+
+#[test]
+fn of_an_archive_the_last_entry_counts() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (tree, archive) = (scratch.path("tree"), scratch.path("in.tar"));
+    fs::create_dir_all(tree.join("closed")).expect("our directory");
+    let pack = |arguments: &[&str]| {
+        let mut tar = Command::new("tar");
+        tar.args(["--no-recursion", "-C", text(&tree), "-f", text(&archive)]).args(arguments);
+        assert!(tar.status().expect("tar is there").success());
+    };
+    fs::write(tree.join("letter"), "Dear Bob, this is long").expect("ours");
+    fs::write(tree.join("closed/file"), "").expect("ours");
+    symlink("letter", tree.join("name")).expect("ours");
+    fs::set_permissions(tree.join("closed"), fs::Permissions::from_mode(0o711)).expect("ours");
+    pack(&["-c", "letter", "name", "closed/file", "closed"]);
+    fs::write(tree.join("letter"), "short").expect("ours");
+    fs::remove_file(tree.join("name")).expect("ours");
+    fs::write(tree.join("name"), "no link any more").expect("ours");
+    pack(&["-r", "letter", "name"]);
+    let to = scratch.path("out.tar");
+    let mounted = Mounted::new(&["--from", text(&archive), "--to", text(&to)]);
+    let read = |name: &str| fs::read_to_string(mounted.point.join(name)).expect("it is there");
+    assert_eq!((read("letter").as_str(), read("name").as_str()), ("short", "no link any more"));
+    assert_eq!(fs::metadata(mounted.point.join("closed")).expect("it is there").mode() & 0o7777, 0o711);
+    assert!(mounted.unmount().status.success());
+    assert_eq!(fs::metadata(&to).expect("it was made").mode() & 0o777, 0o600, "whoever may read it is said inside");
 }

@@ -1,10 +1,12 @@
 //! A directory of the system as the beginning of a file system.
 
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use nix::fcntl::OFlag;
 
 use super::Status;
 use super::load::Loader;
@@ -46,7 +48,14 @@ pub(super) fn load(loader: &mut Loader<'_>, top: &Path) -> Result<(), String> {
             if kind.is_dir() {
                 pending.push((source, path));
             } else if kind.is_file() {
-                loader.file(&path, status, &mut File::open(&source).map_err(wrong)?)?;
+                // What is opened may be something else by now: it is not followed, not waited for, and looked at once more.
+                let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+                let mut file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(&source).map_err(wrong)?;
+                let opened = file.metadata().map_err(wrong)?;
+                if (opened.dev(), opened.ino()) != object {
+                    return Err(format!("{}: somebody else changes it", source.display()));
+                }
+                loader.file(&path, status, &mut file)?;
             } else if kind.is_symlink() {
                 let target = fs::read_link(&source).map_err(wrong)?;
                 loader.symlink(&path, target.as_os_str().as_bytes(), status)?;

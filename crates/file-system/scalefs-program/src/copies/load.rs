@@ -1,18 +1,21 @@
 //! What is put into an empty file system, path by path.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use scalefs::attributes::NewTime;
-use scalefs::{Errno, FileSystem, Follow, OpenFlags, Start, WriteAt, attributes, directories, names, path_data};
+use scalefs::{Errno, FileSystem, Follow, OpenFlags, Start, WriteAt, attributes, data, directories, names, path_data};
 
-use super::{Copied, PIECE_BYTES, Status};
+use super::{Copied, PIECE_BYTES, Status, runs_of_data};
 
 /// Puts objects into a file system, whose root is at `/`. Directories come before what is in them.
 pub(super) struct Loader<'f> {
     files: &'f FileSystem,
     copied: Copied,
-    /// Directories, whose times are set when nothing comes into them any more.
-    directories: Vec<(Vec<u8>, Status)>,
+    /// Directories, whose modes and times are set when nothing comes into them any more.
+    directories: BTreeMap<Vec<u8>, Status>,
+    /// To whom all belongs if not to those of the source: owners are root's to give.
+    owner: Option<(u32, u32)>,
 }
 
 fn said(path: &[u8], error: &impl std::fmt::Display) -> String {
@@ -29,7 +32,9 @@ fn in_words(path: &[u8], error: &io::Error) -> String {
 
 impl<'f> Loader<'f> {
     pub(super) fn new(files: &'f FileSystem) -> Loader<'f> {
-        Loader { files, copied: Copied::default(), directories: Vec::new() }
+        let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+        let owner = (!user.is_root()).then(|| (user.as_raw(), group.as_raw()));
+        Loader { files, copied: Copied::default(), directories: BTreeMap::new(), owner }
     }
 
     /// A directory, which may be there.
@@ -39,38 +44,58 @@ impl<'f> Loader<'f> {
             made => made,
         });
         made.map_err(|error| in_words(path, &error))?;
-        self.directories.push((path.to_vec(), status));
+        self.directories.insert(path.to_vec(), status);
         self.copied.names += 1;
         Ok(())
     }
 
-    pub(super) fn file(&mut self, path: &[u8], status: Status, data: &mut dyn Read) -> Result<(), String> {
-        let (mut buffer, mut offset) = (vec![0; PIECE_BYTES], 0_u64);
+    /// A file. Pages of zeros become holes.
+    pub(super) fn file(&mut self, path: &[u8], status: Status, source: &mut dyn Read) -> Result<(), String> {
+        self.make_way(path)?;
+        let (mut buffer, mut size) = (vec![0; PIECE_BYTES], 0_u64);
         loop {
-            let length = data.read(&mut buffer).map_err(|error| said(path, &error))?;
-            let mut done = 0;
-            // Once for an empty file, too.
-            while done < length || offset == 0 && done == 0 {
-                let piece = &buffer[done..length];
-                let (at, flags) = (WriteAt::Offset(offset), (OpenFlags::CREATE, 0o600));
-                let written = self.files.act(|calls| path_data::write_path(&calls, at_root(), path, flags, at, piece));
-                let written = written.map_err(|error| in_words(path, &error))?;
-                done += written;
-                offset += written as u64;
-                if length == 0 {
-                    break;
-                }
+            let length = fill(source, &mut buffer).map_err(|error| said(path, &error))?;
+            for run in runs_of_data(&buffer[..length]) {
+                self.write(path, size + run.start as u64, &buffer[run])?;
             }
-            if length == 0 {
+            size += length as u64;
+            if length < buffer.len() {
                 break;
             }
         }
+        // A file of nothing but holes has not been made yet.
+        self.write(path, 0, &[])?;
+        let size_bytes = i64::try_from(size).map_err(|_| said(path, &"it is too large"))?;
+        let cut = self.files.act(|calls| data::truncate_path(&calls, at_root(), path, size_bytes));
+        cut.map_err(|error| in_words(path, &error))?;
         self.copied.names += 1;
-        self.copied.bytes += offset;
+        self.copied.bytes += size;
         self.set_status(path, status, Follow::Symlinks)
     }
 
+    fn write(&self, path: &[u8], offset: u64, bytes: &[u8]) -> Result<(), String> {
+        let mut done = 0;
+        loop {
+            let (at, flags) = (WriteAt::Offset(offset + done as u64), (OpenFlags::CREATE, 0o600));
+            let written =
+                self.files.act(|calls| path_data::write_path(&calls, at_root(), path, flags, at, &bytes[done..]));
+            done += written.map_err(|error| in_words(path, &error))?;
+            if done == bytes.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Removes what an archive has put there before: its later entries count.
+    fn make_way(&self, path: &[u8]) -> Result<(), String> {
+        match self.files.act(|calls| names::unlink(&*calls, at_root(), path)) {
+            Err(error) if error.raw_os_error() != Some(Errno::ENOENT.number()) => Err(in_words(path, &error)),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn symlink(&mut self, path: &[u8], target: &[u8], status: Status) -> Result<(), String> {
+        self.make_way(path)?;
         let made = self.files.act(|calls| names::symlink(&*calls, target, at_root(), path));
         made.map_err(|error| in_words(path, &error))?;
         self.copied.names += 1;
@@ -79,6 +104,7 @@ impl<'f> Loader<'f> {
 
     /// Another name of a file.
     pub(super) fn link(&mut self, path: &[u8], old: &[u8]) -> Result<(), String> {
+        self.make_way(path)?;
         let made = self.files.act(|calls| names::link(&*calls, (at_root(), old), (at_root(), path), Follow::Nothing));
         made.map_err(|error| in_words(path, &error))?;
         self.copied.names += 1;
@@ -92,7 +118,8 @@ impl<'f> Loader<'f> {
 
     fn set_status(&self, path: &[u8], status: Status, follow: Follow) -> Result<(), String> {
         let set = self.files.act(|calls| {
-            let owner = (Some(status.user), Some(status.group));
+            let (user, group) = self.owner.unwrap_or((status.user, status.group));
+            let owner = (Some(user), Some(group));
             attributes::change_owner(&*calls, at_root(), path, follow, owner)?;
             if follow == Follow::Symlinks {
                 attributes::change_mode(&*calls, at_root(), path, status.mode)?;
@@ -105,11 +132,23 @@ impl<'f> Loader<'f> {
 
     /// Sets what waits for the end.
     pub(super) fn finish(self) -> Result<Copied, String> {
-        for (path, status) in self.directories.iter().rev() {
+        for (path, status) in &self.directories {
             self.set_status(path, *status, Follow::Symlinks)?;
         }
         Ok(self.copied)
     }
+}
+
+/// Reads until the buffer is full, or to the end.
+fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match source.read(&mut buffer[length..])? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    Ok(length)
 }
 
 /// Paths are absolute, whatever they start at.

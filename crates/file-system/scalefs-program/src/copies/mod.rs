@@ -4,7 +4,7 @@
 //! a directory ─ from_directory.rs ┐                                ┌ to_directory.rs ─ a directory
 //! an archive ─── from_archive.rs ─┴─► load.rs ─► ScaleFS ─► save.rs ┴ to_archive.rs ─── an archive
 //! ```
-//! Owners, modes, times of modification, symbolic links and names of one file stay; of holes, the bytes that are read there.
+//! Owners (if root copies), modes, times of modification, symbolic links and names of one file stay; pages of zeros become holes.
 //! What ScaleFS has no objects for (devices, FIFOs, sockets) is left out, and counted.
 
 mod from_archive;
@@ -15,12 +15,31 @@ mod to_archive;
 mod to_directory;
 
 use std::fmt;
+use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use scalefs::FileSystem;
 
 /// Bytes that are copied at once.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// Bytes that are data or a hole together.
+const PAGE_BYTES: usize = 4096;
+
+/// Where of some bytes there are pages that hold more than zeros.
+fn runs_of_data(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (index, page) in bytes.chunks(PAGE_BYTES).enumerate() {
+        let start = index * PAGE_BYTES;
+        match runs.last_mut() {
+            _ if page.iter().all(|byte| *byte == 0) => {}
+            Some(run) if run.end == start => run.end += page.len(),
+            _ => runs.push(start..start + page.len()),
+        }
+    }
+    runs
+}
 
 /// Owner, mode and time of what is copied.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +82,13 @@ pub(crate) fn check_source(path: &Path) -> Result<(), String> {
 /// Whether a copy can be made there.
 pub(crate) fn check_target(path: &Path) -> Result<(), String> {
     let shown = path.display();
+    let failure = failure_of(path);
+    if failure.symlink_metadata().is_ok() {
+        return Err(format!(
+            "--to {shown}: {} says that an earlier copy failed: read it, and remove it",
+            failure.display()
+        ));
+    }
     match std::fs::read_dir(path) {
         Ok(mut names) => match names.next() {
             None => Ok(()),
@@ -88,6 +114,14 @@ pub(crate) fn failure_of(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// Says there why.
+pub(crate) fn say_failure(path: &Path, why: &str) {
+    // Who cannot even write that has a full or closed place, and the exit code is all that is left.
+    if let Ok(mut file) = std::fs::File::create_new(failure_of(path)) {
+        let _ = writeln!(file, "{why}");
+    }
+}
+
 /// Fills an empty file system.
 pub(crate) fn load(files: &FileSystem, path: &Path) -> Result<Copied, String> {
     let mut loader = load::Loader::new(files);
@@ -100,10 +134,28 @@ pub(crate) fn load(files: &FileSystem, path: &Path) -> Result<Copied, String> {
 
 /// Copies all out: into a directory, or into an archive if the path ends in `.tar`.
 pub(crate) fn save(files: &FileSystem, path: &Path) -> Result<Copied, String> {
+    // It may have become another place meanwhile.
+    check_target(path)?;
     let is_archive = path.extension().is_some_and(|extension| extension == "tar");
     let saved = match is_archive && !path.is_dir() {
         true => to_archive::save(files, path),
         false => to_directory::save(files, path),
     };
     saved.map_err(|why| format!("--to {}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAGE_BYTES, runs_of_data};
+
+    #[test]
+    fn pages_of_zeros_are_left_out() {
+        let mut bytes = vec![0; 5 * PAGE_BYTES + 3];
+        assert_eq!(runs_of_data(&bytes), []);
+        for index in [PAGE_BYTES, 3 * PAGE_BYTES - 1, 5 * PAGE_BYTES + 2] {
+            bytes[index] = 1;
+        }
+        assert_eq!(runs_of_data(&bytes), [PAGE_BYTES..3 * PAGE_BYTES, 5 * PAGE_BYTES..5 * PAGE_BYTES + 3]);
+        assert_eq!(runs_of_data(&[]), []);
+    }
 }

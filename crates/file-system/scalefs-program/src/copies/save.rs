@@ -12,6 +12,8 @@ use super::Copied;
 
 /// Where it goes. Paths are relative; that of the top is empty.
 pub(super) trait Target {
+    /// Whether what cannot be copied is passed over, and said in the end.
+    const GOES_ON: bool;
     fn directory(&mut self, path: &[u8], status: &Attributes) -> Result<(), String>;
     fn file(&mut self, path: &[u8], status: &Attributes, data: &mut dyn Read) -> Result<(), String>;
     fn symlink(&mut self, path: &[u8], target: &[u8], status: &Attributes) -> Result<(), String>;
@@ -57,23 +59,48 @@ fn names_in(files: &FileSystem, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// Copies all.
-pub(super) fn copy_all(files: &FileSystem, mut target: impl Target) -> Result<Copied, String> {
-    let mut copied = Copied::default();
-    let mut first_names: HashMap<u64, Vec<u8>> = HashMap::new();
-    let mut pending = vec![Vec::new()];
-    while let Some(path) = pending.pop() {
-        let from = absolute(&path);
+pub(super) fn copy_all<T: Target>(files: &FileSystem, mut target: T) -> Result<Copied, String> {
+    let mut copy = Copy { files, copied: Copied::default(), first_names: HashMap::new(), pending: vec![Vec::new()] };
+    let (mut failures, mut first) = (0_u64, None);
+    while let Some(path) = copy.pending.pop() {
+        match copy.one(&mut target, path) {
+            Err(why) if !T::GOES_ON => return Err(why),
+            Err(why) => {
+                failures += 1;
+                first.get_or_insert(why);
+            }
+            Ok(()) => {}
+        }
+    }
+    target.finish()?;
+    match first {
+        None => Ok(copy.copied),
+        Some(first) => Err(format!("{failures} names could not be copied; the first: {first}")),
+    }
+}
+
+/// A copy that is being made.
+struct Copy<'f> {
+    files: &'f FileSystem,
+    copied: Copied,
+    first_names: HashMap<u64, Vec<u8>>,
+    /// Paths that are still to be copied, the next one last.
+    pending: Vec<Vec<u8>>,
+}
+
+impl Copy<'_> {
+    fn one(&mut self, target: &mut impl Target, path: Vec<u8>) -> Result<(), String> {
+        let (files, from) = (self.files, absolute(&path));
         let wrong = |error: io::Error| format!("{}: {error}", String::from_utf8_lossy(&from));
         let status =
             files.act(|calls| attributes::stat(&*calls, Start::WorkingDirectory, &from, Follow::Nothing, Fields::ALL));
         let status = status.map_err(wrong)?;
-        copied.names += 1;
+        self.copied.names += 1;
         if status.link_count > 1 && status.kind != Kind::Directory {
-            if let Some(first) = first_names.get(&status.number.0) {
-                target.link(&path, first)?;
-                continue;
+            if let Some(first) = self.first_names.get(&status.number.0) {
+                return target.link(&path, first);
             }
-            first_names.insert(status.number.0, path.clone());
+            self.first_names.insert(status.number.0, path.clone());
         }
         match status.kind {
             Kind::Directory => {
@@ -84,22 +111,24 @@ pub(super) fn copy_all(files: &FileSystem, mut target: impl Target) -> Result<Co
                     true => name.clone(),
                     false => [path.as_slice(), name].join(&b'/'),
                 };
-                pending.extend(names.iter().rev().map(below));
+                self.pending.extend(names.iter().rev().map(below));
+                Ok(())
             }
             Kind::Regular => {
-                copied.bytes += status.size_bytes;
-                target.file(&path, &status, &mut Data { files, path: &from, offset: 0 })?;
+                self.copied.bytes += status.size_bytes;
+                target.file(&path, &status, &mut Data { files, path: &from, offset: 0 })
             }
             Kind::Symlink => {
                 let link = files
                     .act(|calls| names::read_link(&*calls, Start::WorkingDirectory, &from).map(|link| link.to_vec()));
-                target.symlink(&path, &link.map_err(wrong)?, &status)?;
+                target.symlink(&path, &link.map_err(wrong)?, &status)
             }
-            _ => copied.left_out += 1,
+            _ => {
+                self.copied.left_out += 1;
+                Ok(())
+            }
         }
     }
-    target.finish()?;
-    Ok(copied)
 }
 
 /// An error of the system, with the path.

@@ -1,9 +1,10 @@
 //! A file system's last state as an archive of tar.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use scalefs::{Attributes, FileSystem};
@@ -18,7 +19,8 @@ struct Archive {
 }
 
 pub(super) fn save(files: &FileSystem, place: &Path) -> Result<Copied, String> {
-    let file = File::create_new(place).map_err(said(place))?;
+    // Who may read what is inside is said there.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(place).map_err(said(place))?;
     copy_all(files, Archive { place: place.to_path_buf(), builder: Builder::new(BufWriter::new(file)) })
 }
 
@@ -39,6 +41,9 @@ fn name(path: &[u8]) -> &Path {
 }
 
 impl Target for Archive {
+    // What is half in an archive spoils the rest.
+    const GOES_ON: bool = false;
+
     fn directory(&mut self, path: &[u8], status: &Attributes) -> Result<(), String> {
         let mut header = header(EntryType::Directory, status);
         self.builder.append_data(&mut header, name(path), std::io::empty()).map_err(said(&self.place))

@@ -1,17 +1,18 @@
 //! A file system's last state as a directory of the system.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, FileTimes, Permissions};
-use std::io::Read;
+use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions, Permissions};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt, fchown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use nix::fcntl::OFlag;
 use scalefs::{Attributes, FileSystem};
 
-use super::Copied;
 use super::save::{Target, copy_all, said};
+use super::{Copied, PIECE_BYTES, runs_of_data};
 
 struct Directory {
     top: PathBuf,
@@ -31,44 +32,66 @@ impl Directory {
         self.top.join(OsStr::from_bytes(path))
     }
 
-    fn set_owner(&self, place: &Path, status: &Attributes) -> Result<(), String> {
-        match self.sets_owners {
-            true => lchown(place, Some(status.user), Some(status.group)).map_err(said(place)),
-            false => Ok(()),
+    /// Owner, times and mode, by the open object: another may have its name by now.
+    fn set_status(&self, file: &File, status: &Attributes) -> io::Result<()> {
+        if self.sets_owners {
+            fchown(file, Some(status.user), Some(status.group))?;
         }
-    }
-
-    fn set_status(&self, place: &Path, status: &Attributes) -> Result<(), String> {
-        self.set_owner(place, status)?;
         let since = Duration::from_nanos(status.modified_ns.unsigned_abs());
         let modified = if status.modified_ns < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since };
-        let file = File::open(place).map_err(said(place))?;
-        file.set_times(FileTimes::new().set_accessed(modified).set_modified(modified)).map_err(said(place))?;
-        file.set_permissions(Permissions::from_mode(status.mode & 0o7777)).map_err(said(place))
+        file.set_times(FileTimes::new().set_accessed(modified).set_modified(modified))?;
+        // Without its owner, what a set-id bit says is something else.
+        let bits = if self.sets_owners { 0o7777 } else { 0o1777 };
+        file.set_permissions(Permissions::from_mode(status.mode & bits))
+    }
+}
+
+/// Copies data; pages of zeros become holes.
+fn copy(data: &mut dyn Read, file: &File, size_bytes: u64) -> io::Result<()> {
+    let (mut buffer, mut offset) = (vec![0; PIECE_BYTES], 0_u64);
+    loop {
+        let length = data.read(&mut buffer)?;
+        if length == 0 {
+            return file.set_len(size_bytes);
+        }
+        for run in runs_of_data(&buffer[..length]) {
+            file.write_all_at(&buffer[run.clone()], offset + run.start as u64)?;
+        }
+        offset += length as u64;
     }
 }
 
 impl Target for Directory {
+    const GOES_ON: bool = true;
+
     fn directory(&mut self, path: &[u8], status: &Attributes) -> Result<(), String> {
         let place = self.place(path);
+        let wrong = said(&place);
+        // For nobody else until all is in it.
         if !path.is_empty() || !place.is_dir() {
-            fs::create_dir(&place).map_err(said(&place))?;
+            DirBuilder::new().mode(0o700).create(&place).map_err(&wrong)?;
+        } else {
+            fs::set_permissions(&place, Permissions::from_mode(0o700)).map_err(&wrong)?;
         }
-        self.directories.push((place, *status));
+        self.directories.push((place.clone(), *status));
         Ok(())
     }
 
     fn file(&mut self, path: &[u8], status: &Attributes, data: &mut dyn Read) -> Result<(), String> {
         let place = self.place(path);
-        let mut file = File::create_new(&place).map_err(said(&place))?;
-        std::io::copy(data, &mut file).map_err(said(&place))?;
-        self.set_status(&place, status)
+        let wrong = said(&place);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place).map_err(&wrong)?;
+        copy(data, &file, status.size_bytes).and_then(|()| self.set_status(&file, status)).map_err(wrong)
     }
 
     fn symlink(&mut self, path: &[u8], target: &[u8], status: &Attributes) -> Result<(), String> {
         let place = self.place(path);
-        symlink(OsStr::from_bytes(target), &place).map_err(said(&place))?;
-        self.set_owner(&place, status)
+        let wrong = said(&place);
+        symlink(OsStr::from_bytes(target), &place).map_err(&wrong)?;
+        match self.sets_owners {
+            true => lchown(&place, Some(status.user), Some(status.group)).map_err(wrong),
+            false => Ok(()),
+        }
     }
 
     fn link(&mut self, path: &[u8], first: &[u8]) -> Result<(), String> {
@@ -77,6 +100,11 @@ impl Target for Directory {
     }
 
     fn finish(self) -> Result<(), String> {
-        self.directories.iter().rev().try_for_each(|(place, status)| self.set_status(place, status))
+        for (place, status) in self.directories.iter().rev() {
+            let flags = (OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY).bits();
+            let opened = OpenOptions::new().read(true).custom_flags(flags).open(place);
+            opened.and_then(|directory| self.set_status(&directory, status)).map_err(said(place))?;
+        }
+        Ok(())
     }
 }
