@@ -18,11 +18,16 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("plain letters")
 }
 
-/// Waits for what is sure to come.
+/// So often is looked for what has to come, before it is missed.
+const LOOKS: usize = 100_000;
+
+/// Waits for what has to come.
 fn wait_until(mut holds: impl FnMut() -> bool) {
-    while !holds() {
+    let came = (0..LOOKS).any(|_| {
         std::thread::yield_now();
-    }
+        holds()
+    });
+    assert!(came, "it did not come");
 }
 
 /// Not there, or ended and not yet waited for by its parent.

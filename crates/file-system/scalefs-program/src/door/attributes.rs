@@ -18,14 +18,16 @@ pub(super) fn errno(error: Errno) -> fuser::Errno {
     fuser::Errno::from_i32(error.number())
 }
 
-/// The kernel's word for a kind.
+/// The kernel's word for a kind, by the bits of `st_mode` that tell it.
 pub(super) fn file_type(kind: Kind) -> FileType {
-    match kind {
-        Kind::Regular => FileType::RegularFile,
-        Kind::Symlink => FileType::Symlink,
-        Kind::Directory => FileType::Directory,
-        Kind::Pipe => FileType::NamedPipe,
-        Kind::Socket => FileType::Socket,
+    match kind.mode_bits() {
+        0o010_000 => FileType::NamedPipe,
+        0o020_000 => FileType::CharDevice,
+        0o040_000 => FileType::Directory,
+        0o060_000 => FileType::BlockDevice,
+        0o120_000 => FileType::Symlink,
+        0o140_000 => FileType::Socket,
+        _ => FileType::RegularFile,
     }
 }
 
