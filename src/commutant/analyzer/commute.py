@@ -28,6 +28,7 @@ from commutant.support import UsageError
 from commutant.symbolic import (
     NOT_DETERMINISTIC,
     BoolValue,
+    CallsUnderWay,
     Context,
     EntryHook,
     Infeasible,
@@ -91,6 +92,7 @@ class CallSet:
         check_source(interface)
         self.interface = interface
         self.calls = calls
+        self._names = frozenset(calls)
         self.signatures: tuple[CallSignature, ...] = tuple(interface.signature(name) for name in calls)
         self._functions = tuple(getattr(interface, name) for name in calls)
         self._parameters: list[list[tuple[str, Type, str]]] = [
@@ -125,6 +127,7 @@ class CallSet:
         States and arguments in the outcome are those of the context's steps: good until it goes on to another path.
         """
         begin_path()
+        CallsUnderWay.names = self._names
         outcome, results = self._run(context)
         if self._runs_to_verify:
             self._verify(context, outcome, results)

@@ -18,6 +18,7 @@ from commutant.guard import begin_path
 from commutant.lang import Interface, MapType, Type
 from commutant.support import UsageError
 from commutant.symbolic import (
+    CallsUnderWay,
     Context,
     EntryHook,
     SymbolicMap,
@@ -58,6 +59,7 @@ class JointCallSets:
         check_correspondence(first, second, dict(zip(calls, calls_of_second, strict=True)))
         self.first = _Half(first, calls, "")
         self.second = _Half(second, calls_of_second, SECOND)
+        self._names = frozenset((*calls, *calls_of_second))
         self.shared = shared_attributes(first, second)
         self.second.apart_from = self.first
         self.second.leave_out(first.well_formedness())
@@ -70,6 +72,7 @@ class JointCallSets:
     def run(self, context: Context) -> JointOutcome:
         """Runs all orders of both on the path that the context prescribes; see `CallSet.run`."""
         begin_path()
+        CallsUnderWay.names = self._names
         self.first.given, self.second.given = context.step(self._begin)
         first = self.first.outcome(context)
         decided = context.step(lambda: context.trail_length)  # as a step: the second's may be kept from a path before

@@ -52,9 +52,9 @@ def command(
     \b
     INTERFACE is a shipped name (allocator, counter, figure4, interner, kv, lists,
     map, map-len, map-len-relaxed, map-relaxed, metrics, names, ordered-map, pool,
-    posix18, posix-commutative, processes, put-max, queue, queue-unordered,
-    refcount, refcount-exact, sockets, sockets-unordered, stack),
-    FILE.py[:Class], or module:Class.
+    posix, posix18, posix-commutative, processes, put-max, queue,
+    queue-unordered, refcount, refcount-exact, sockets, sockets-unordered,
+    stack), FILE.py[:Class], or module:Class.
 
     Every order of each set of calls is explored symbolically. `--format smt2` prints conditions for a solver of your
     own. Of sets of more than two calls, conditions are printed if --calls names one set.

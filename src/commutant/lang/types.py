@@ -121,6 +121,15 @@ class Usually:
 
 
 @dataclass(frozen=True, slots=True)
+class Only:
+    """A flag of the state that is unknown only in sets with one of these calls, and has the value in others:
+    `Annotated[bool, Only(False, unless=("symlink",))]`. What such states show is then left to those sets."""
+
+    value: bool
+    unless: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A value of a numbered sort that is the same in every state: `zero: Annotated[Data, Constant(0)]`."""
 
@@ -294,9 +303,10 @@ class SortType(Type):
 
 @dataclass(frozen=True, slots=True)
 class BoolType(Type):
-    """A truth value; `usual` is the side that a test takes where nothing depends on it."""
+    """A truth value; `usual` is the side that a test takes where nothing depends on it. `only`: where it is unknown."""
 
     usual: bool = False
+    only: Only | None = None
 
     def zero(self) -> bool:
         """False."""
@@ -416,7 +426,9 @@ def describe_type(annotation: Any, where: str) -> Type:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     word = next((b.text for b in bounds if isinstance(b, Word)), "")
     if annotation is bool:
-        return BoolType(next((b.value for b in bounds if isinstance(b, Usually)), False))
+        only = next((b for b in bounds if isinstance(b, Only)), None)
+        usual = next((b.value for b in bounds if isinstance(b, Usually)), only.value if only else False)
+        return BoolType(usual, only)
     if annotation is int:
         return _bounded(next((b for b in bounds if isinstance(b, Range)), Range(None, None)), where)
     if isinstance(annotation, type) and issubclass(annotation, Struct):

@@ -28,6 +28,7 @@ from commutant.symbolic.engine import (
 from commutant.symbolic.explorer import Path, explore
 from commutant.symbolic.integers import value_of
 from commutant.symbolic.state import (
+    CallsUnderWay,
     EntryHook,
     check_not_shared,
     clone,
@@ -46,6 +47,7 @@ __all__ = [
     "QUOTIENT",
     "REMAINDER",
     "BoolValue",
+    "CallsUnderWay",
     "Context",
     "Decision",
     "EntryHook",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from commutant._native import clone as clone
 from commutant.lang import (
@@ -89,8 +89,16 @@ def _unknown_sort_value(type_: SortType, name: str, place: Entry | None, _: Entr
     return SortValue(index, sort.__name__)
 
 
-def _unknown_bool(type_: BoolType, name: str, place: Entry | None, _: EntryHook | None) -> BoolValue:
+class CallsUnderWay:
+    """The calls that are explored together: what is `Only` unknown with certain calls asks for them."""
+
+    names: ClassVar[frozenset[str]] = frozenset()
+
+
+def _unknown_bool(type_: BoolType, name: str, place: Entry | None, _: EntryHook | None) -> BoolValue | bool:
     context = current()
+    if type_.only is not None and CallsUnderWay.names.isdisjoint(type_.only.unless):
+        return type_.only.value
     index = context.new_bool(_term(name, place))
     if type_.usual:
         context.put(context.bool_usual, index, True)
