@@ -2,6 +2,7 @@
 
 use posix_calls::attributes::{self, Access};
 use posix_calls::data::{self, DescriptorOptions, Whence};
+use posix_calls::directories;
 use posix_calls::memory;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{
@@ -11,6 +12,7 @@ use posix_calls::{
 
 use posix_calls::memory::{Address, MappedObject};
 
+use crate::name_calls::{Named, Path};
 use crate::subject::Subject;
 use crate::values::PAGE_BYTES;
 
@@ -96,6 +98,54 @@ pub fn rename<V: ObjectOperations>(objects: &V, old: &[u8], new: &[u8]) -> Resul
 #[inline(never)]
 pub fn stat<V: ObjectOperations>(objects: &V, path: &[u8], fields: Fields) -> Result<Attributes, Errno> {
     attributes::stat(objects, Start::WorkingDirectory, path, Follow::Symlinks, fields)
+}
+
+/// See [`attributes::stat`]; a symbolic link is not followed.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn lstat<V: ObjectOperations>(objects: &V, path: &[u8], fields: Fields) -> Result<Attributes, Errno> {
+    attributes::stat(objects, Start::WorkingDirectory, path, Follow::Nothing, fields)
+}
+
+/// See [`directories::make_directory`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn mkdir<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
+    directories::make_directory(objects, Start::WorkingDirectory, path, 0o777)
+}
+
+/// See [`directories::remove_directory`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn rmdir<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
+    directories::remove_directory(objects, Start::WorkingDirectory, path)
+}
+
+/// See [`names::symlink`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn symlink<V: ObjectOperations>(objects: &V, target: &[u8], path: &[u8]) -> Result<(), Errno> {
+    names::symlink(objects, target, Start::WorkingDirectory, path)
+}
+
+/// See [`names::read_link`].
+///
+/// # Errors
+/// As there; ENAMETOOLONG if no path of a test is as long.
+#[inline(never)]
+pub fn readlink<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<Named<V::Handle>, Errno> {
+    let target = names::read_link(objects, Start::WorkingDirectory, path)?;
+    let mut found = Path::default();
+    found.set_bytes(target.as_ref()).ok_or(Errno::ENAMETOOLONG)?;
+    Ok(Named::Leads(found))
 }
 
 /// See [`attributes::access`].

@@ -34,6 +34,7 @@ mod surroundings;
 mod target;
 mod transacted;
 mod transacting;
+mod tree_calls;
 mod values;
 
 use std::process::ExitCode;

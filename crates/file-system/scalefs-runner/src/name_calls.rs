@@ -3,6 +3,7 @@
 use posix_calls::{Attributes, Errno, Fields, ObjectOperations, OpenFlags};
 
 use crate::calls;
+use crate::tree_calls::TreeCall;
 
 /// As Linux has it (PATH_MAX), without the zero.
 const LONGEST_PATH_BYTES: usize = 4095;
@@ -19,19 +20,27 @@ impl Default for Path {
     }
 }
 
+impl std::fmt::Debug for Path {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:?}", String::from_utf8_lossy(self.bytes()))
+    }
+}
+
 impl Path {
     /// Sets the path.
     ///
     /// # Errors
     /// It is longer than any that a test needs.
     pub fn set(&mut self, text: &str) -> Result<(), String> {
-        let place = self
-            .bytes
-            .get_mut(..text.len())
-            .ok_or_else(|| format!("a path of {} bytes: expected at most {LONGEST_PATH_BYTES}", text.len()))?;
-        place.copy_from_slice(text.as_bytes());
-        self.length = text.len() as u16;
-        Ok(())
+        self.set_bytes(text.as_bytes())
+            .ok_or_else(|| format!("a path of {} bytes: expected at most {LONGEST_PATH_BYTES}", text.len()))
+    }
+
+    /// Sets the path; None if it is too long.
+    pub fn set_bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        self.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        self.length = bytes.len() as u16;
+        Some(())
     }
 
     /// The path.
@@ -50,6 +59,7 @@ pub enum NameCall {
     Rename,
     Stat(Fields),
     Access,
+    Tree(TreeCall),
 }
 
 /// What came back.
@@ -57,6 +67,8 @@ pub enum Named<H> {
     Done,
     Opened(H),
     Status(Attributes),
+    /// Where a symbolic link leads.
+    Leads(Path),
 }
 
 impl NameCall {
@@ -74,6 +86,7 @@ impl NameCall {
             NameCall::Rename => calls::rename(objects, first, second).map(done),
             NameCall::Stat(fields) => calls::stat(objects, first, fields).map(Named::Status),
             NameCall::Access => calls::access(objects, first).map(done),
+            NameCall::Tree(call) => call.perform(objects, paths),
         }
     }
 }

@@ -116,6 +116,8 @@ pub enum Work {
     /// What the call before has opened.
     CloseNode,
     CloseAll,
+    /// A name, and all that is below it.
+    RemoveTree,
     EndChildren,
     UnmapAll,
     TouchAll,
@@ -157,6 +159,8 @@ pub enum Outcome<H> {
     Opened(H),
     Ends(u32, u32),
     Status(Attributes),
+    /// Where a symbolic link leads.
+    Leads(Path),
     /// The signal that an access raised.
     Raised(u8),
     /// Of a call that is never recorded.
@@ -214,6 +218,7 @@ impl<H> From<Named<H>> for Outcome<H> {
             Named::Done => Outcome::Success,
             Named::Opened(handle) => Outcome::Opened(handle),
             Named::Status(attributes) => Outcome::Status(attributes),
+            Named::Leads(path) => Outcome::Leads(path),
         }
     }
 }
@@ -369,6 +374,7 @@ impl<H> Operation<H> {
                 Ok(Value::Null)
             }
             Work::CloseAll => outside::close_all(actor, process),
+            Work::RemoveTree => outside::remove_tree(actor, path).map(|()| Value::Null),
             Work::EndChildren => {
                 process_calls::end_all(actor);
                 Ok(Value::Null)

@@ -212,6 +212,37 @@ pub fn peek_directory<S: Subject>(actor: &S, path: &[u8], suffix: &[u8], look: L
     Ok(Value::Seq(views))
 }
 
+/// Removes a name and all that is below it; nothing happens if there is none.
+///
+/// # Errors
+/// Those of the calls.
+pub fn remove_tree<S: Subject>(actor: &S, path: &[u8]) -> Result<(), Errno> {
+    let verbs = actor.enter(SETUP_PROCESS);
+    remove_below(verbs.objects(), path)
+}
+
+fn remove_below<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
+    match posix_calls::names::unlink(objects, Start::WorkingDirectory, path) {
+        Err(Errno::EISDIR) => {}
+        Err(Errno::ENOENT) => return Ok(()),
+        result => return result,
+    }
+    let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
+    let node = posix_calls::names::open(objects, Start::WorkingDirectory, path, flags, 0)?.handle;
+    let (mut names, mut from) = (Vec::new(), 0);
+    while let Some(next) = objects.list(objects.held(&node), from, &mut |item| {
+        names.push(item.name.to_vec());
+        true
+    })? {
+        from = next;
+    }
+    posix_calls::names::close(objects, node);
+    for name in names {
+        remove_below(objects, &[path, b"/", &name].concat())?;
+    }
+    posix_calls::directories::remove_directory(objects, Start::WorkingDirectory, path)
+}
+
 /// All descriptors of a process for which `shown` has a value.
 pub fn peek_descriptors<S: Subject>(
     actor: &S,

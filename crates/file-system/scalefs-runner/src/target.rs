@@ -32,6 +32,7 @@ use crate::subject::Subject;
 use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
 use crate::transacted::Stage;
 use crate::transacting::Transacting;
+use crate::tree_calls;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};
 
 const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signature {
@@ -112,6 +113,17 @@ pub const SIGNATURES: &[Signature] = &[
     call("peek_child", &["child"]),
     call("peek_status", &["child"]),
     call("peek_parent", &[]),
+    call("mkdir", &["deep", "parent", "name"]),
+    call("rmdir", &["deep", "parent", "name"]),
+    call("open", &["deep", "parent", "name", "creat", "excl"]),
+    call("symlink", &["target", "deep", "parent", "name"]),
+    call("readlink", &["deep", "parent", "name"]),
+    call("link", &["old_deep", "old_parent", "old", "new_deep", "new_parent", "new"]),
+    call("unlink", &["deep", "parent", "name"]),
+    call("rename", &["src_deep", "src_parent", "src", "dst_deep", "dst_parent", "dst"]),
+    call("stat", &["deep", "parent", "name"]),
+    call("lstat", &["deep", "parent", "name"]),
+    call("access", &["deep", "parent", "name"]),
 ];
 
 /// So often, in windows, the coordinator maintains cores that no thread has; more often with rounds of other calls, since
@@ -146,6 +158,8 @@ pub struct FileSystemTarget<S> {
     sockets: SocketTest,
     /// Whether the window may have made children.
     has_children: bool,
+    /// Whether the window may have made directories.
+    has_tree: bool,
     transacting: Transacting,
 }
 
@@ -168,6 +182,7 @@ impl<S: Subject> FileSystemTarget<S> {
             touched: [false; PROCESS_LIMIT],
             sockets: SocketTest::default(),
             has_children: false,
+            has_tree: false,
             transacting: Transacting::default(),
         }
     }
@@ -202,6 +217,25 @@ impl<S: Subject> FileSystemTarget<S> {
         let directory = self.working[process].clone().unwrap_or_default();
         let path = self.path(&directory, text)?;
         Ok(if self.surroundings.has_users() { path } else { path[directory.len() + 1..].to_owned() })
+    }
+
+    /// A path of one component or two, from the parameters that begin here.
+    fn tree_path(&mut self, process: usize, arguments: &Arguments<'_>, from: usize) -> Result<String, String> {
+        self.has_tree = true;
+        if !arguments.flag(from)? {
+            return self.name(process, arguments.text(from + 2)?);
+        }
+        let parent = self.name(process, arguments.text(from + 1)?)?;
+        let name = self.surroundings.file_name(arguments.text(from + 2)?, &self.suffix())?;
+        Ok(format!("{parent}/{name}"))
+    }
+
+    /// What the test calls the name that a symbolic link leads to.
+    fn target_of(&self, path: &[u8]) -> Value<'static> {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        let name = name.strip_suffix(self.suffix().as_bytes()).unwrap_or(name);
+        let shown = Surroundings::text_of(name, self.surroundings.long_names);
+        Value::Text(String::from_utf8_lossy(shown).into_owned().into())
     }
 
     /// A file under construction.
@@ -314,6 +348,10 @@ impl<S: Subject> FileSystemTarget<S> {
                     _ => Value::Int(fd.into()),
                 };
                 Value::Struct(vec![("read_end".into(), value(read)), ("write_end".into(), value(write))])
+            }
+            Outcome::Leads(path) => self.target_of(path.bytes()),
+            Outcome::Status(attributes) if matches!(work, Work::Name(NameCall::Tree(_))) => {
+                tree_calls::status(attributes)
             }
             Outcome::Status(attributes) => {
                 let fields = match work {
@@ -499,6 +537,19 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         if let Some(work) = process_calls::prepare(name, parameters, arguments)? {
             (operation.process, operation.work) = (PARENT, Work::Process(work));
             (self.touched[PARENT], self.has_children) = (true, true);
+            return Ok(());
+        }
+        if let Some((call, at)) = tree_calls::call(name, parameters, arguments)? {
+            if parameters[0] == "target" {
+                // In place of the root.
+                let target = self.path("", arguments.text(0)?)?;
+                operation.paths[0].set(&target)?;
+            }
+            let first = usize::from(parameters[0] == "target");
+            for (path, parameter) in operation.paths[first..].iter_mut().zip(at) {
+                path.set(&self.tree_path(process, arguments, *parameter)?)?;
+            }
+            (operation.process, operation.work) = (self.caller(place), Work::Name(call));
             return Ok(());
         }
         operation.work = match (name, parameters.len()) {
@@ -705,9 +756,11 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         }
         self.sockets.end();
         run(crew, SETUP_PROCESS, Work::CloseAll);
+        let has_tree = std::mem::take(&mut self.has_tree);
         for path in std::mem::take(&mut self.paths) {
             crew.operation(COORDINATOR).paths[0].set(&path)?;
-            match run(crew, SETUP_PROCESS, Work::Name(NameCall::Unlink)) {
+            let work = if has_tree { Work::RemoveTree } else { Work::Name(NameCall::Unlink) };
+            match run(crew, SETUP_PROCESS, work) {
                 0 => {}
                 result if result == -i64::from(libc::ENOENT) => {}
                 result => return Err(format!("removing {path}: error number {}", -result)),

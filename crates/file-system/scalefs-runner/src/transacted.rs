@@ -60,6 +60,7 @@ pub fn name<V: ObjectOperations, H>(objects: &V, call: NameCall, paths: &[Path; 
     Ok(match call.perform(objects, paths)? {
         Named::Done => Named::Done,
         Named::Status(attributes) => Named::Status(attributes),
+        Named::Leads(path) => Named::Leads(path),
         Named::Opened(opened) => {
             calls::close_node(objects, opened);
             Named::Done

@@ -6,7 +6,7 @@ empties the directory that another removes. Directories nest as deep as they lik
 **State**: each directory is a map of entries in a record of its own, so that a listing is one value. That a directory
 has one name and that no walk meets a loop is said locally: the directory under an entry has that place as its own
 (`Node.parent`, `Node.name`), and the root is no entry. Whether a directory is empty is asked of the *number* of its
-entries: which of them calls have touched depends on their order. A symbolic link leads to one component of the root, and in
+entries: which of them calls have touched depends on their order. A symbolic link leads to one component of the root. In
 initial states none stands there, so that links lead on to links that calls under test make.
 
 Errors are Linux's, in Linux's order (fs/namei.c, 6.1). The link count of directories is left out, and so are times and
@@ -36,8 +36,8 @@ LINK_CALLS = ("symlink", "readlink", "open")
 """Symbolic links are in states of sets that have one of these calls: what links do to others shows there."""
 
 MAX_FOLLOWED = 4
-"""So many links in a row are a loop: no initial one leads on, so that a link that a call
-makes leads through two. Linux gives up after 40 (MAXSYMLINKS)."""
+"""So many links in a row are a loop, where a set has at most three calls: no initial link leads on to another. Linux
+gives up after 40 (MAXSYMLINKS)."""
 
 
 class Name(Sort):
@@ -171,7 +171,9 @@ class Trees(Interface):
         if isinstance(target, Errno):
             return target
         top = self.directories[self.root].entries
-        return top[target] if target in top else Errno.ENOENT
+        if target not in top:
+            return Errno.ENOENT
+        return top[target]
 
     def _place_for(self, deep: bool, parent: Name, name: Name) -> Errno | Map[Name, Entry]:
         """The entries of the directory in which the name is free (Linux: filename_create)."""
