@@ -21,6 +21,7 @@ mod names;
 mod observation;
 mod planted;
 mod setup;
+mod trees;
 
 use wire::results::ResultsWriter;
 
@@ -120,9 +121,18 @@ impl LinuxCall {
 
 /// All calls.
 pub fn all() -> impl Iterator<Item = &'static LinuxCall> {
-    [names::CALLS, descriptors::CALLS, data::CALLS, memory::CALLS, setup::CALLS, observation::CALLS, planted::CALLS]
-        .into_iter()
-        .flatten()
+    [
+        names::CALLS,
+        descriptors::CALLS,
+        data::CALLS,
+        memory::CALLS,
+        setup::CALLS,
+        observation::CALLS,
+        planted::CALLS,
+        trees::CALLS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 const CWD: u64 = libc::AT_FDCWD as u64;
