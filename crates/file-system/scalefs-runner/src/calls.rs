@@ -12,7 +12,6 @@ use posix_calls::{
 
 use posix_calls::memory::{Address, MappedObject};
 
-use crate::name_calls::{Named, Path};
 use crate::subject::Subject;
 use crate::values::PAGE_BYTES;
 
@@ -136,16 +135,17 @@ pub fn symlink<V: ObjectOperations>(objects: &V, target: &[u8], path: &[u8]) -> 
     names::symlink(objects, target, Start::WorkingDirectory, path)
 }
 
-/// See [`names::read_link`].
+/// See [`names::read_link`]; returns how many bytes of the page the target has.
 ///
 /// # Errors
-/// As there; ENAMETOOLONG if no path of a test is as long.
+/// As there.
 #[inline(never)]
-pub fn readlink<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<Named<V::Handle>, Errno> {
+pub fn readlink<V: ObjectOperations>(objects: &V, path: &[u8], page: &mut [u8; PAGE_BYTES]) -> Result<usize, Errno> {
     let target = names::read_link(objects, Start::WorkingDirectory, path)?;
-    let mut found = Path::default();
-    found.set_bytes(target.as_ref()).ok_or(Errno::ENAMETOOLONG)?;
-    Ok(Named::Leads(found))
+    let target = target.as_ref();
+    let length = target.len().min(PAGE_BYTES);
+    page[..length].copy_from_slice(&target[..length]);
+    Ok(length)
 }
 
 /// See [`attributes::access`].

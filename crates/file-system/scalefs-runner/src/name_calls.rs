@@ -4,6 +4,7 @@ use posix_calls::{Attributes, Errno, Fields, ObjectOperations, OpenFlags};
 
 use crate::calls;
 use crate::tree_calls::TreeCall;
+use crate::values::PAGE_BYTES;
 
 /// As Linux has it (PATH_MAX), without the zero.
 const LONGEST_PATH_BYTES: usize = 4095;
@@ -20,27 +21,19 @@ impl Default for Path {
     }
 }
 
-impl std::fmt::Debug for Path {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{:?}", String::from_utf8_lossy(self.bytes()))
-    }
-}
-
 impl Path {
     /// Sets the path.
     ///
     /// # Errors
     /// It is longer than any that a test needs.
     pub fn set(&mut self, text: &str) -> Result<(), String> {
-        self.set_bytes(text.as_bytes())
-            .ok_or_else(|| format!("a path of {} bytes: expected at most {LONGEST_PATH_BYTES}", text.len()))
-    }
-
-    /// Sets the path; None if it is too long.
-    pub fn set_bytes(&mut self, bytes: &[u8]) -> Option<()> {
-        self.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        self.length = bytes.len() as u16;
-        Some(())
+        let place = self
+            .bytes
+            .get_mut(..text.len())
+            .ok_or_else(|| format!("a path of {} bytes: expected at most {LONGEST_PATH_BYTES}", text.len()))?;
+        place.copy_from_slice(text.as_bytes());
+        self.length = text.len() as u16;
+        Ok(())
     }
 
     /// The path.
@@ -67,16 +60,21 @@ pub enum Named<H> {
     Done,
     Opened(H),
     Status(Attributes),
-    /// Where a symbolic link leads.
-    Leads(Path),
+    /// Where a symbolic link leads: so many bytes of the page.
+    Leads(usize),
 }
 
 impl NameCall {
-    /// Makes the call on paths, of which most have one.
+    /// Makes the call on paths, of which most have one; a text that it tells comes into the page.
     ///
     /// # Errors
     /// Those of the call.
-    pub fn perform<V: ObjectOperations>(self, objects: &V, paths: &[Path; 2]) -> Result<Named<V::Handle>, Errno> {
+    pub fn perform<V: ObjectOperations>(
+        self,
+        objects: &V,
+        paths: &[Path; 2],
+        page: &mut [u8; PAGE_BYTES],
+    ) -> Result<Named<V::Handle>, Errno> {
         let [first, second] = [paths[0].bytes(), paths[1].bytes()];
         let done = |()| Named::Done;
         match self {
@@ -86,7 +84,7 @@ impl NameCall {
             NameCall::Rename => calls::rename(objects, first, second).map(done),
             NameCall::Stat(fields) => calls::stat(objects, first, fields).map(Named::Status),
             NameCall::Access => calls::access(objects, first).map(done),
-            NameCall::Tree(call) => call.perform(objects, paths),
+            NameCall::Tree(call) => call.perform(objects, paths, page),
         }
     }
 }

@@ -159,8 +159,8 @@ pub enum Outcome<H> {
     Opened(H),
     Ends(u32, u32),
     Status(Attributes),
-    /// Where a symbolic link leads.
-    Leads(Path),
+    /// Where a symbolic link leads: so many bytes of the page.
+    Leads(usize),
     /// The signal that an access raised.
     Raised(u8),
     /// Of a call that is never recorded.
@@ -218,7 +218,7 @@ impl<H> From<Named<H>> for Outcome<H> {
             Named::Done => Outcome::Success,
             Named::Opened(handle) => Outcome::Opened(handle),
             Named::Status(attributes) => Outcome::Status(attributes),
-            Named::Leads(path) => Outcome::Leads(path),
+            Named::Leads(length) => Outcome::Leads(length),
         }
     }
 }
@@ -255,7 +255,9 @@ impl<H> Operation<H> {
         let outcome = match self.work {
             Work::Nothing => Ok(Outcome::Success),
             work if work.is_on_data() => self.perform_data(&actor.enter(process)),
-            Work::Name(call) => call.perform(actor.enter(process).objects(), &self.paths).map(Outcome::from),
+            Work::Name(call) => {
+                call.perform(actor.enter(process).objects(), &self.paths, &mut self.page).map(Outcome::from)
+            }
             Work::Map(map) => calls::mmap(actor, process, map).map(Outcome::Number),
             Work::Unmap(address) => calls::munmap(actor, process, address).map(done),
             Work::Protect { address, protection } => calls::mprotect(actor, process, address, protection).map(done),
@@ -312,7 +314,7 @@ impl<H> Operation<H> {
         let before = transaction.savepoint();
         let call = transacted::call(actor, self.process, transaction);
         let outcome = match self.work {
-            Work::Name(name) => transacted::name(&call, name, &self.paths).map(Outcome::from),
+            Work::Name(name) => transacted::name(&call, name, &self.paths, &mut self.page).map(Outcome::from),
             work if work.is_on_data() => self.perform_data(&call),
             _ => Err(Errno::EOPNOTSUPP),
         };

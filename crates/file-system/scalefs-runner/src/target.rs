@@ -349,7 +349,10 @@ impl<S: Subject> FileSystemTarget<S> {
                 };
                 Value::Struct(vec![("read_end".into(), value(read)), ("write_end".into(), value(write))])
             }
-            Outcome::Leads(path) => self.target_of(path.bytes()),
+            Outcome::Leads(length) => {
+                let target = operation.page[..length].to_vec();
+                self.target_of(&target)
+            }
             Outcome::Status(attributes) if matches!(work, Work::Name(NameCall::Tree(_))) => {
                 tree_calls::status(attributes)
             }

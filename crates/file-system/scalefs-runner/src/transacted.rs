@@ -9,6 +9,7 @@ use transact::{Call, Fault, Sharing, Transaction, WithData};
 use crate::calls;
 use crate::name_calls::{NameCall, Named, Path};
 use crate::subject::Subject;
+use crate::values::PAGE_BYTES;
 
 /// What an operation has to do with a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,11 +57,16 @@ pub fn call<'t, S: Subject>(
 ///
 /// # Errors
 /// Those of the call.
-pub fn name<V: ObjectOperations, H>(objects: &V, call: NameCall, paths: &[Path; 2]) -> Result<Named<H>, Errno> {
-    Ok(match call.perform(objects, paths)? {
+pub fn name<V: ObjectOperations, H>(
+    objects: &V,
+    call: NameCall,
+    paths: &[Path; 2],
+    page: &mut [u8; PAGE_BYTES],
+) -> Result<Named<H>, Errno> {
+    Ok(match call.perform(objects, paths, page)? {
         Named::Done => Named::Done,
         Named::Status(attributes) => Named::Status(attributes),
-        Named::Leads(path) => Named::Leads(path),
+        Named::Leads(length) => Named::Leads(length),
         Named::Opened(opened) => {
             calls::close_node(objects, opened);
             Named::Done

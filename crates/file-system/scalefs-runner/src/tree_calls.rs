@@ -7,6 +7,7 @@ use wire::value::Value;
 
 use crate::calls;
 use crate::name_calls::{NameCall, Named, Path};
+use crate::values::PAGE_BYTES;
 
 /// A call of directories and symbolic links.
 #[derive(Debug, Clone, Copy)]
@@ -20,34 +21,30 @@ pub enum TreeCall {
 }
 
 impl TreeCall {
-    /// Makes the call on paths, of which most have one.
+    /// Makes the call on paths, of which most have one; where a link leads comes into the page.
     ///
     /// # Errors
     /// Those of the call.
-    pub fn perform<V: ObjectOperations>(self, objects: &V, paths: &[Path; 2]) -> Result<Named<V::Handle>, Errno> {
+    pub fn perform<V: ObjectOperations>(
+        self,
+        objects: &V,
+        paths: &[Path; 2],
+        page: &mut [u8; PAGE_BYTES],
+    ) -> Result<Named<V::Handle>, Errno> {
         let first = paths[0].bytes();
         let done = |()| Named::Done;
         match self {
             Self::MakeDirectory => calls::mkdir(objects, first).map(done),
             Self::RemoveDirectory => calls::rmdir(objects, first).map(done),
             Self::MakeSymlink => calls::symlink(objects, first, paths[1].bytes()).map(done),
-            Self::ReadLink => calls::readlink(objects, first),
+            Self::ReadLink => calls::readlink(objects, first, page).map(Named::Leads),
             Self::Stat(Follow::Symlinks) => calls::stat(objects, first, Fields::LINK_COUNT).map(Named::Status),
             Self::Stat(_) => calls::lstat(objects, first, Fields::LINK_COUNT).map(Named::Status),
         }
     }
 }
 
-/// Where the parameters of the path begin, or of both paths; where a link leads comes before.
-const fn paths_at(name: &str, parameters: usize) -> &'static [usize] {
-    match (name.len(), parameters) {
-        (_, 6) => &[0, 3],
-        (_, 4) => &[1],
-        _ => &[0],
-    }
-}
-
-/// What a call on paths is, where its parameters begin with them, and the flags of `open`; None for any other call.
+/// What a call on paths is, and where the parameters of each of its paths begin; None for any other call.
 ///
 /// # Errors
 /// An argument is not of the kind that the call takes.
@@ -82,7 +79,11 @@ pub fn call(
         }
         other => return Err(format!("{other} takes no path of two components")),
     };
-    let at: &'static [usize] = if name == "open" { &[0] } else { paths_at(name, parameters.len()) };
+    let at: &'static [usize] = match name {
+        "link" | "rename" => &[0, 3],
+        "symlink" => &[1], // behind where it leads
+        _ => &[0],
+    };
     Ok(Some((found, at)))
 }
 

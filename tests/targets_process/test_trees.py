@@ -1,0 +1,26 @@
+"""`posix` on ScaleFS and on ordinary maps: nested directories and symbolic links give what the model says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commutant.cli.main import run
+
+
+@pytest.mark.parametrize("target", ["plain", "scalefs"])
+def test_random_sequences_show_no_difference(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conform", "posix", "--target", target, "--sequences", "60", "--jobs", "1"]) == 0
+    assert f"posix on {target}: no difference in 60 sequences" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("calls", ["mkdir,rmdir", "symlink,readlink", "mkdir,lstat"])
+def test_no_test_has_a_wrong_result(calls: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = ["check", "posix", "--calls", calls, "--level", "path", "--target", "plain", "--jobs", "1"]
+    assert run([*words, "-o", str(folder)]) == 0
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["tests"] > 40
+    assert (summary["wrong_result"], summary["skipped"], summary["crashed"]) == (0, 0, 0)
