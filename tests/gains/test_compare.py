@@ -11,6 +11,7 @@ from commutant.analyzer import JointCallSets
 from commutant.cli.main import run
 from commutant.documents import read
 from commutant.gains import CompareDocument, compare_interfaces, comparison_lines
+from commutant.gains.correspondence import SameCode
 from commutant.lang import Interface, load_interface
 from commutant.support import UsageError
 from commutant.symbolic import explore
@@ -200,6 +201,23 @@ def test_a_call_of_another_name_is_declared(tmp_path: Path) -> None:
         compare_interfaces(first, second, declared={"insert": "remove"})
 
 
+def test_calls_whose_helpers_differ_are_not_the_same(tmp_path: Path) -> None:
+    """Regression: helpers were compared by their own code alone, not by what they name."""
+    helpers = "\ndef limit():\n    return 3\n\ndef add(one, more=1):\n    return one + more + limit()\n"
+    model = (
+        "\nclass Model(Interface):\n    level: int\n    @call\n    def step(self) -> int:\n"
+        "        self.level = add(self.level)\n        return 0\n"
+    )
+    for number, change in enumerate([("return 3", "return 4"), ("more=1", "more=2")]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        first, second = versions(folder, HEAD + helpers + model, HEAD + helpers.replace(*change) + model)
+        assert not SameCode(first, second).of("step", "step")
+    (tmp_path / "same").mkdir()
+    first, second = versions(tmp_path / "same", HEAD + helpers + model, HEAD + helpers + model + "\nOTHER = 1\n")
+    assert SameCode(first, second).of("step", "step")
+
+
 @pytest.mark.parametrize(
     ("after", "message"),
     [
@@ -241,7 +259,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert f'title="{next(one.refused for one in document.sets if one.gained)} of' in content
     assert run(["compare", *both, "--format", "html"]) == 2
     assert run(["compare", both[0], both[0]]) == 2
+    assert run(["compare", *both, "--call", "a=put", "--call", "a=get"]) == 2
     err = capsys.readouterr().err
+    assert "a stands for one call" in err
     assert "needs -o FILE" in err
     assert "was given twice" in err
     assert run(["compare", *both, "--call", "insert"]) == 2

@@ -15,6 +15,8 @@ def _declared(context: click.Context, parameter: click.Parameter, values: tuple[
         new, equals, old = value.partition("=")
         if not equals or not new or not old:
             raise click.BadParameter(f"expected NEW=OLD, calls of B and A that correspond, got {value!r}")
+        if found.get(new, old) != old:
+            raise click.BadParameter(f"{new} stands for one call, got {new}={found[new]} and {value}")
         found[new] = old
     return found
 

@@ -66,6 +66,7 @@ class SameCode:
         self._state_is_shared = shared == first.state_types().keys()
         self._conditions = _conditions(first, shared) == _conditions(second, shared)
         self._known: dict[tuple[str, str], bool] = {}
+        self._functions: dict[tuple[int, int], bool] = {}
 
     def of(self, call: str, other: str) -> bool:
         """Whether the first interface's call and the other's do the same, whatever the state."""
@@ -95,6 +96,10 @@ class SameCode:
             return mine is theirs or (type(mine) is type(theirs) and not callable(mine) and bool(mine == theirs))
         if mine.__name__ != theirs.__name__ or not same_code(mine.__code__, theirs.__code__):
             return False
+        if (mine.__defaults__, mine.__kwdefaults__) != (theirs.__defaults__, theirs.__kwdefaults__):
+            return False
+        if mine is not theirs and (mine.__closure__ or theirs.__closure__):
+            return False  # what it closes over is not looked at
         if not all(self._globals(name, mine, theirs) for name in names_in(mine.__code__)):
             return False
         return all(self._methods(name, name) for name in names_of_self(mine) if not name.startswith("__"))
@@ -102,7 +107,11 @@ class SameCode:
     def _globals(self, name: str, mine: FunctionType, theirs: FunctionType) -> bool:
         one, other = mine.__globals__.get(name), theirs.__globals__.get(name)
         if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-            return one is other or (same_code(one.__code__, other.__code__))
+            pair = (id(one), id(other))
+            if one is not other and pair not in self._functions:
+                self._functions[pair] = True  # while it is being looked at: functions may call each other
+                self._functions[pair] = self._values(one, other)
+            return one is other or self._functions[pair]
         return one is other or (not callable(one) and bool(one == other))
 
 

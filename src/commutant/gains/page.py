@@ -29,7 +29,10 @@ def comparison_page(document: CompareDocument, same: Counts) -> str:
     first, second = (escape(name) for name in (document.first, document.second))
     before = {one.calls: (one.refused, one.refused + one.commuting) for one in document.sets if not one.same}
     after = {
-        one.calls: (one.refused - _count(one.gained) + _count(one.lost), one.refused + one.commuting)
+        one.calls: (
+            one.refused - (one.gained.wholly if one.gained else 0) + _count(one.lost),
+            one.refused + one.commuting,
+        )
         for one in document.sets
         if not one.same
     }
@@ -46,6 +49,7 @@ def comparison_page(document: CompareDocument, same: Counts) -> str:
 
 
 def _count(entry: ChangedEntry | None) -> int:
+    """How many situations changed, be it in part."""
     return 0 if entry is None else entry.situations
 
 
