@@ -10,7 +10,7 @@ from commutant.cli import console, options, results
 
 
 def _declared(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for value in values:
         new, equals, old = value.partition("=")
         if not equals or not new or not old:
