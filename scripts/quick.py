@@ -42,7 +42,10 @@ def changed_crates(changed: Iterable[str]) -> list[str]:
 def concerned_tests(changed: Sequence[str]) -> list[str]:
     """The files of Python tests that changed, that import a changed module, or a room one of whose modules changed."""
     rooms = {match[1] for path in changed if (match := re.match(r"src/commutant/(\w+?)(?:\.py|/)", path))}
-    mentions = re.compile(rf"\bcommutant\.(?:{'|'.join(sorted(rooms)) or '(?!)'})\b")
+    packages = {match[1] for path in changed if (match := re.match(r"packages/(\w+)/", path))}
+    named = [rf"\bcommutant\.(?:{'|'.join(sorted(rooms))})\b"] if rooms else []
+    named += [rf"^(?:from|import) (?:{'|'.join(sorted(packages))})\b"] if packages else []
+    mentions = re.compile("|".join(named) or "(?!)", re.MULTILINE)
     found = {path for path in changed if re.fullmatch(r"tests/.*test_\w+\.py", path) and (ROOT / path).is_file()}
     for file in ROOT.glob("tests/**/test_*.py"):
         if mentions.search(file.read_text(encoding="utf-8")):

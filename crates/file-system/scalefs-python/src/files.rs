@@ -29,14 +29,23 @@ fn follow(follows: bool) -> Follow {
 #[pyclass(frozen)]
 pub struct Files(Arc<Door>);
 
-/// Maintenances after which space that was given up is free, if no call is under way.
-const ROUNDS_FOR_SPACE: u32 = 8;
+/// After so many maintenances that free nothing, nothing that was given up is on its way.
+const ROUNDS_IN_VAIN: u32 = 8;
+const MOST_ROUNDS: u32 = 200;
 
 impl Files {
     /// Frees what was given up, so that free space is told as it is.
     fn maintain(&self) -> Result<(), Refusal> {
-        for _ in 0..ROUNDS_FOR_SPACE {
-            self.0.files()?.begin()?.maintain();
+        let files = self.0.files()?;
+        let (mut seen, mut in_vain) = (files.space()?, 0);
+        for _ in 0..MOST_ROUNDS {
+            files.begin()?.maintain();
+            let now = files.space()?;
+            in_vain = if now == seen { in_vain + 1 } else { 0 };
+            seen = now;
+            if in_vain == ROUNDS_IN_VAIN {
+                break;
+            }
         }
         Ok(())
     }

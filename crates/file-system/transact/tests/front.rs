@@ -201,3 +201,28 @@ fn a_part_may_fail_alone_and_fields_that_are_not_offered_are_refused() {
     let told = files.transaction(|t| t.remove_file("none")).unwrap_err();
     assert_eq!(errno(&told), Some(Errno::ENOENT.number()));
 }
+
+/// The first name of what a commit has made and the removal of that name once met in a core's cache of link counts: they left no
+/// trace there, so that nobody asked whether the object still had a name.
+#[test]
+fn what_a_transaction_has_made_goes_with_its_only_name() {
+    let files = files();
+    let root = files.root().unwrap();
+    let settled = || {
+        for _ in 0..200 {
+            files.begin().unwrap().maintain();
+        }
+        files.space().unwrap()
+    };
+    let before = settled();
+    for round in 0..20 {
+        files.transaction(|t| t.write("file", [1; 10_000]).and_then(|()| t.create_dir("directory"))).unwrap();
+        if round % 2 == 0 {
+            root.rename("file", "other").unwrap();
+            root.rename("other", "file").unwrap();
+        }
+        root.remove_file("file").unwrap();
+        root.remove_dir("directory").unwrap();
+    }
+    assert_eq!(settled(), before);
+}

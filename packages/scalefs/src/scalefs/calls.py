@@ -231,8 +231,14 @@ class Calls:
             if onerror is not None:
                 onerror(error)
             return
-        directories = [entry.name for entry in entries if entry.is_dir()]
-        others = [entry.name for entry in entries if not entry.is_dir()]
+        directories: list[Any] = []
+        others: list[Any] = []
+        for entry in entries:
+            try:
+                is_directory = entry.is_dir()
+            except OSError:  # Of a symbolic link that leads to itself.
+                is_directory = False
+            (directories if is_directory else others).append(entry.name)
         if topdown:
             yield top, directories, others
         for name in directories:

@@ -89,6 +89,10 @@ class RawFile(io.RawIOBase):
         """The system has no such descriptor: raises UnsupportedOperation, an OSError and ValueError."""
         raise io.UnsupportedOperation("a file of scalefs has no descriptor of the system; its own is `descriptor`")
 
+    def flush(self) -> None:
+        """Nothing: there is no buffer. ValueError once it is closed."""
+        _ = self._descriptor
+
     def isatty(self) -> bool:
         """False. ValueError once it is closed."""
         _ = self._descriptor
@@ -135,6 +139,8 @@ class RawFile(io.RawIOBase):
         """Reads into an object that can be written; returns how many bytes."""
         fd = self._check_readable()
         view = memoryview(buffer)
+        if view.readonly:
+            raise TypeError(f"readinto() argument must be read-write bytes-like object, not {type(buffer).__name__}")
         return self._native.read_into(fd, view if view.format == "B" and view.ndim == 1 else view.cast("B"))
 
     def write(self, data: Any, /) -> int:
@@ -165,8 +171,11 @@ def _check_mode(mode: str) -> None:
         raise ValueError(f"invalid mode: {mode!r}")
     if "t" in letters and "b" in letters:
         raise ValueError("can't have text and binary mode at once")
-    if sum(letter in letters for letter in "rwax") != 1:
+    chosen = sum(letter in letters for letter in "rwax")
+    if chosen > 1:
         raise ValueError("must have exactly one of create/read/write/append mode")
+    if chosen == 0:
+        raise ValueError("Must have exactly one of create/read/write/append mode and at most one plus")
 
 
 def opened(
