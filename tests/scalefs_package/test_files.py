@@ -37,6 +37,17 @@ def test_the_program_in_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
+def test_the_programs_of_the_reference_run() -> None:
+    """One after the other: later ones use what earlier ones have made."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "python-files.md"
+    names: dict[str, object] = {}
+    programs = [part.split("```")[0] for part in page.read_text().split("```python\n")[1:]]
+    assert len(programs) == 3
+    for program in programs:
+        exec(compile(program, str(page), "exec"), names)
+    scalefs.forget("trees")
+
+
 def test_files_are_listed_read_and_written() -> None:
     files = FileSystem()
     assert files.listdir() == []

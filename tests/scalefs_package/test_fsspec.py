@@ -143,6 +143,9 @@ def test_a_move_is_one_step_and_a_removal_follows_no_link(name: str) -> None:
         fs.rm("/b")
     fs.rm("/b", recursive=True)
     assert fs.find("/") == ["/kept/file"]
+    fs.symlink("/kept", "/link")
+    fs.rm("/link", recursive=True)
+    assert fs.find("/") == ["/kept/file"] and not fs.lexists("/link")
     with pytest.raises(FileNotFoundError):
         fs.mv("/none", "/b")
     with pytest.raises(OSError, match="same file"):
