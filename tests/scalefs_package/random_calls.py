@@ -7,6 +7,7 @@ makes a sequence again and tells the first call that differs.
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import io
 import os
@@ -148,7 +149,7 @@ class Drawn:
         )
 
 
-class World:
+class World(abc.ABC):
     """What calls are made on, with what is open in it."""
 
     def __init__(self) -> None:
@@ -156,17 +157,17 @@ class World:
         self.files: list[Any] = [None] * SLOTS
         self.numbers = [NO_NUMBER] * SLOTS
 
+    @abc.abstractmethod
     def names(self) -> Any:
         """What has the calls on names."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def descriptors(self) -> Any:
         """What has the calls on descriptors."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def open(self, path: str, mode: str, buffering: int) -> Any:
         """Opens a file as the built-in `open`."""
-        raise NotImplementedError
 
     def read_bytes(self, path: str) -> bytes:
         """All that a file holds."""
@@ -239,8 +240,9 @@ class World:
     def _walk(self, *args: Any, **options: Any) -> Iterator[tuple[Any, list[Any], list[Any]]]:
         yield from self.names().walk(*args, **options)
 
+    @abc.abstractmethod
     def _asked(self, name: str, path: str) -> bool:
-        raise NotImplementedError
+        """What a path leads to, by a call of `os.path`."""
 
     def _replace(self, slot: int, fd: int) -> None:
         with contextlib.suppress(OSError):
