@@ -9,6 +9,8 @@ import gc
 import io
 import os
 import pickle
+import signal
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -248,3 +250,37 @@ def test_no_space_is_told_by_the_write_or_by_the_flush(files: FileSystem) -> Non
     files.unlink("/full")
     buffered.close()
     assert files.stat("/text").st_size == len(CONTENT.encode()) + 8000
+
+
+def test_more_than_memory_holds_is_a_memory_error(files: FileSystem) -> None:
+    """A file with holes may be that large; the interpreter goes on."""
+    files.truncate("/text", 1 << 62)
+    numbers = files.descriptors
+    fd = numbers.open("/text", os.O_RDONLY)
+    with files.open("/text", "rb", 0) as raw:
+        for call in (
+            lambda: numbers.read(fd, 1 << 62),
+            lambda: numbers.pread(fd, 1 << 62, 0),
+            lambda: raw.read(1 << 62),
+            lambda: files.read_bytes("/text"),
+        ):
+            with pytest.raises(MemoryError):
+                call()
+    assert numbers.read(fd, 5) == b"first"
+
+
+def test_a_child_of_fork_does_not_wait_for_a_transaction(files: FileSystem) -> None:
+    """Another thread is in the middle of a call of it when the process forks."""
+    with FileSystem(size_bytes=256 << 20) as large, large.transaction() as t:
+        thread = threading.Thread(target=lambda: t.write_bytes("x", bytes(128 << 20)))
+        thread.start()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            try:
+                t.exists("x")
+            except RuntimeError as error:
+                os._exit(0 if "fork" in str(error) else 2)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()

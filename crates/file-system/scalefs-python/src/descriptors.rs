@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use scalefs::attributes;
@@ -18,6 +18,15 @@ use crate::whole::{self, Unread};
 
 /// The most bytes that one read makes room for before it knows the file's size (a caller may ask for any number).
 const MOST_AT_ONCE_BYTES: usize = 1 << 20;
+
+/// So many bytes, all zero. MemoryError where there is no room: a file with holes may be larger than all memory.
+fn room(size_bytes: usize) -> PyResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let reserved = bytes.try_reserve_exact(size_bytes);
+    reserved.map_err(|_| PyMemoryError::new_err(format!("no memory for {size_bytes} bytes at once")))?;
+    bytes.resize(size_bytes, 0);
+    Ok(bytes)
+}
 
 /// Calls on descriptors of a file system, or in a transaction.
 #[pyclass(frozen)]
@@ -80,7 +89,7 @@ impl Descriptors {
     fn read<'py>(&self, py: Python<'py>, fd: u32, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let raised = |refusal: Refusal| refusal.raised(py, &[]);
         let offset = if size <= MOST_AT_ONCE_BYTES { 0 } else { self.seek(py, fd, 0, 1)? };
-        let mut bytes = vec![0; self.at_most(fd, offset, size).map_err(raised)?];
+        let mut bytes = room(self.at_most(fd, offset, size).map_err(raised)?)?;
         let count = moving(py, bytes.len(), || calls!(&self.0, |calls| data::read(calls, fd, &mut bytes)));
         Ok(PyBytes::new(py, &bytes[..count.map_err(raised)?]))
     }
@@ -106,7 +115,7 @@ impl Descriptors {
     /// Reads at the descriptor's offset into an object that can be written; returns how many bytes.
     fn read_into(&self, py: Python<'_>, fd: u32, into: PyBuffer<u8>) -> PyResult<usize> {
         let cells = into.as_mut_slice(py).ok_or_else(|| PyValueError::new_err("the buffer cannot be written"))?;
-        let mut bytes = vec![0; cells.len()];
+        let mut bytes = room(cells.len())?;
         let outcome = moving(py, bytes.len(), || calls!(&self.0, |calls| data::read(calls, fd, &mut bytes)));
         let count = outcome.map_err(|refusal| refusal.raised(py, &[]))?;
         // The object's bytes may be written by others while they are: they are cells.
@@ -120,7 +129,7 @@ impl Descriptors {
     fn read_at<'py>(&self, py: Python<'py>, fd: u32, size: usize, offset: i64) -> PyResult<Bound<'py, PyBytes>> {
         let raised = |refusal: Refusal| refusal.raised(py, &[]);
         let from = u64::try_from(offset).unwrap_or(0);
-        let mut bytes = vec![0; self.at_most(fd, from, size).map_err(raised)?];
+        let mut bytes = room(self.at_most(fd, from, size).map_err(raised)?)?;
         let read = || calls!(&self.0, |calls| data::read_at(calls, fd, &mut bytes, offset));
         let count = moving(py, size, read);
         Ok(PyBytes::new(py, &bytes[..count.map_err(raised)?]))

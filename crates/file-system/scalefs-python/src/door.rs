@@ -24,35 +24,46 @@ pub struct Door {
     pub transaction: Option<Mutex<Option<Transaction<OpenNode>>>>,
     /// What `st_dev` says of its files.
     pub device: u64,
+    /// Who made it.
+    process: u32,
 }
 
 impl Door {
     pub fn new(files: FileSystem) -> Door {
         static DEVICES: AtomicU64 = AtomicU64::new(1);
         let device = DEVICES.fetch_add(1, Ordering::Relaxed);
-        Door { files: Arc::new(Mutex::new(Some(files))), transaction: None, device }
+        Door { files: Arc::new(Mutex::new(Some(files))), transaction: None, device, process: std::process::id() }
     }
 
     /// The same instance, in a transaction.
     pub fn with(&self, transaction: Transaction<OpenNode>) -> Door {
         let transaction = Some(Mutex::new(Some(transaction)));
-        Door { files: self.files.clone(), transaction, device: self.device }
+        Door { files: self.files.clone(), transaction, device: self.device, process: self.process }
+    }
+
+    /// Before any lock is waited for: in a child of `fork`, whoever had one at the fork never gives it back.
+    pub fn check_process(&self) -> Result<(), Refusal> {
+        if std::process::id() == self.process { Ok(()) } else { Err(Refusal::OtherProcess) }
     }
 
     pub fn files(&self) -> Result<FileSystem, Refusal> {
+        self.check_process()?;
         locked(&self.files).clone().ok_or(Refusal::Closed)
     }
 
     /// Whether calls are taken: it is not closed, its transaction has not ended, and this is the process that made it.
     pub fn is_open(&self) -> bool {
-        self.transaction.as_ref().is_none_or(|open| locked(open).is_some())
+        self.check_process().is_ok()
+            && self.transaction.as_ref().is_none_or(|open| locked(open).is_some())
             && self.files().is_ok_and(|files| files.is_of_this_process())
     }
 
     /// Refuses all further calls; memory goes with the last call that is under way.
     pub fn close(&self) {
-        let files = locked(&self.files).take();
-        drop(files);
+        if self.check_process().is_ok() {
+            let files = locked(&self.files).take();
+            drop(files);
+        }
     }
 }
 
@@ -78,6 +89,7 @@ macro_rules! calls {
                     $body
                 })?),
                 Some(transaction) => {
+                    door.check_process()?;
                     let open = $crate::door::locked(transaction);
                     let transaction = open.as_ref().ok_or($crate::errors::Refusal::Ended)?;
                     Ok(door.files()?.act(|calls| {

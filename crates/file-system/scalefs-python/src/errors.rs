@@ -24,6 +24,8 @@ pub enum Refusal {
     Closed,
     /// The transaction has ended.
     Ended,
+    /// This is a child of the process that made the file system.
+    OtherProcess,
 }
 
 impl From<io::Error> for Refusal {
@@ -38,6 +40,9 @@ impl Refusal {
     pub fn raised(self, py: Python<'_>, paths: &[&Path<'_>]) -> PyErr {
         match self {
             Refusal::Closed => PyValueError::new_err("the file system is closed: make another one"),
+            Refusal::OtherProcess => PyRuntimeError::new_err(
+                "the file system is in the memory of the process that made it: a child of fork has to make its own",
+            ),
             Refusal::Ended => {
                 PyValueError::new_err("the transaction is not open: its calls are made in its `with` block")
             }

@@ -78,6 +78,7 @@ impl Files {
     /// nothing has happened.
     fn end(&self, py: Python<'_>, commits: bool) -> PyResult<bool> {
         let end = || {
+            self.0.check_process()?;
             let mut open = self.0.transaction.as_ref().map(locked).ok_or(Refusal::Ended)?;
             if open.is_none() {
                 return Err(Refusal::Ended);
