@@ -45,6 +45,9 @@ site: setup ## build the pages as a site with search, into dist/site
 remedies: setup ## build and prove each patch of patches/linux (hours; needs the tools that build a kernel)
 	@$(BIN)/python scripts/remedies.py
 
+recall: setup ## hold the tool against changes of Linux (half an hour; says what it takes first)
+	@$(BIN)/python scripts/recall.py
+
 gallery: setup ## build and check all libraries of docs/gallery, and rewrite its pages (half an hour; KEEP=1 goes on)
 	@$(BIN)/python scripts/gallery_pages.py $(if $(KEEP),--keep)
 

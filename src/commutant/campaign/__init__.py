@@ -2,6 +2,7 @@
 
 from commutant.campaign.campaign import Campaign
 from commutant.campaign.collisions import ask_other_seeds
+from commutant.campaign.keys import KeyRate, ask_other_keys
 from commutant.campaign.summary import Counts, Summary, Tally
 from commutant.campaign.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
 
@@ -9,10 +10,12 @@ __all__ = [
     "DEFAULT_REPEATS",
     "Campaign",
     "Counts",
+    "KeyRate",
     "Outcome",
     "Summary",
     "Tally",
     "Verdict",
+    "ask_other_keys",
     "ask_other_seeds",
     "skipped",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from commutant.campaign.keys import KeyRate
 from commutant.campaign.verdict import Outcome, Verdict
 from commutant.corpus import Level, SetOfCalls, TestCase
 from commutant.documents import Count, Measure, Part
@@ -44,7 +45,8 @@ class Summary(Counts, frozen=True, kw_only=True, tag_field="schema_version", tag
     `seconds` is the time from the first window to the last verdict, `start_seconds` the target's start (boot and
     self-test), which `seconds` leaves out. `ignored` counts per ignoring rule the lines dropped in all windows,
     `collisions` the conflicting tests that are conflict-free under another hash seed of the target, `unreached` the
-    skipped tests whose set-up the target led elsewhere, as the model allows; runs of earlier versions lack them.
+    skipped tests whose set-up the target led elsewhere, as the model allows; runs of earlier versions lack them. `keys`
+    is what tests share for some keys and not for most, of targets of which that was asked.
     """
 
     interface: str
@@ -57,6 +59,7 @@ class Summary(Counts, frozen=True, kw_only=True, tag_field="schema_version", tag
     ignored: dict[str, Count]
     collisions: Count = 0
     unreached: Count = 0
+    keys: tuple[KeyRate, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuses sets that do not add up, and more collisions than conflicts."""
@@ -103,7 +106,15 @@ class Tally:
         """How many tests came to this outcome so far."""
         return sum(counter[outcome] for counter in self._outcomes.values())
 
-    def summary(self, interface: str, target: str, level: Level, seconds: float, start_seconds: float) -> Summary:
+    def summary(
+        self,
+        interface: str,
+        target: str,
+        level: Level,
+        seconds: float,
+        start_seconds: float,
+        keys: tuple[KeyRate, ...] = (),
+    ) -> Summary:
         """The summary of what was counted so far; sets of which no test was judged yet are left out."""
         return Summary(
             **_outcomes({outcome: self.count(outcome) for outcome in Outcome}),
@@ -117,4 +128,5 @@ class Tally:
             ignored=dict(sorted(self._ignored.items())),
             collisions=self.collisions,
             unreached=self.unreached,
+            keys=keys,
         )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import convert
 from rich import box
 from rich.console import Console
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from commutant.campaign import Outcome
+from commutant.campaign import KeyRate, Outcome
 from commutant.mtrace import Finding
 from commutant.report.data import RunReport, SetCounts, beside_only, read_sets, total_counts
 from commutant.report.first import print_first
@@ -50,8 +51,28 @@ def print_run(run: RunReport, console: Console, worth: Callable[[Finding], list[
     _print_map(sets, console)
     console.print()
     print_by_sharing(rank_shared(run.tests), console)
+    _print_keys(run.summary, console)
     _print_ignored(run.summary, console)
     _print_failures(run, console)
+
+
+def _print_keys(summary: Mapping[str, object], console: Console) -> None:
+    """What calls share for some keys and not for most."""
+    rates = summary.get("keys")
+    if not rates or not isinstance(rates, list | tuple):
+        return
+    console.print()
+    _line(console, Text("Shared for some keys", style="bold"))
+    for rate in rates[:SHARED_LISTED]:
+        known = convert(rate, KeyRate) if isinstance(rate, Mapping) else rate
+        array = known.variable.partition("[]")[0]
+        spread = known.sharing == "false" and array != known.variable
+        advice = f"; spread the entries of {array}, each on a line of its own" if spread else ""
+        text = (
+            f"{known.sharing} sharing of {known.variable}: in {100 * known.shared / known.windows:.1f} % of "
+            f"{plural(known.windows, 'window')} with keys of their own, of {plural(known.tests, 'test')}{advice}"
+        )
+        _line(console, Text(safe_text(text)))
 
 
 def print_heat_map(summary: Mapping[str, object], console: Console) -> None:

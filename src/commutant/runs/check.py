@@ -27,7 +27,16 @@ from pathlib import Path
 from msgspec import structs
 
 from commutant import __version__
-from commutant.campaign import DEFAULT_REPEATS, Campaign, Outcome, Verdict, ask_other_seeds, skipped
+from commutant.campaign import (
+    DEFAULT_REPEATS,
+    Campaign,
+    KeyRate,
+    Outcome,
+    Verdict,
+    ask_other_keys,
+    ask_other_seeds,
+    skipped,
+)
 from commutant.corpus import Corpus, PlacedCall, Step, TestCase
 from commutant.mtrace import NAMING
 from commutant.runs.directory import (
@@ -98,6 +107,7 @@ class Check:
         self._resumed = resumed
         self._repeated = repeated
         self._sessions: Sequence[Session] = ()
+        self._keys: tuple[KeyRate, ...] = ()
         self._start_seconds = 0.0
         self._implements = cache(target.implements)
         self._unknown_step = IdentityCache(self._first_unknown)
@@ -187,7 +197,9 @@ class Check:
             if has_parquet():
                 write_findings(run.path / FINDINGS_FILE, judged_tests(run))
             tally, _ = run.tally()
-            writer.finish(tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds))
+            writer.finish(
+                tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds, self._keys)
+            )
             write_html(report_of(run), run.path / REPORT_FILE)
         return run
 
@@ -284,6 +296,10 @@ class Check:
             )
             for _, verdict in judged_again:
                 keep(verdict, time.monotonic() - started)
+            if window_count := getattr(self.target, "key_windows", 0):
+                of_id = {test.id: test for test in self.corpus.tests}
+                asked = [(of_id[verdict.test_id], verdict) for verdict, _ in kept]
+                self._keys = ask_other_keys(self._sessions[0], asked, window_count)
             return kept, seconds_before + time.monotonic() - started
         except KeyboardInterrupt as interrupt:
             raise Interrupted(f"interrupted{self._so_far(len(kept), writer.path)}") from interrupt

@@ -117,6 +117,9 @@ class LibraryTarget(ProgramTarget):
         arguments = ("--adapter", str(options.path.resolve()), *numbers, "--allocator", options.allocator)
         return LibraryProgram(artifacts.library_runner_path(), arguments)
 
+    key_windows = 4096
+    """Windows with keys of their own that a check runs besides: libraries spread keys over places by hashes."""
+
     def reseeded(self) -> Sequence[LibraryTarget]:
         """The same with the next two seeds."""
         seeds = other_seeds(self.options.seed)

@@ -1,0 +1,311 @@
+"""`make recall`: holds the tool against changes of Linux that removed needless sharing (`bench/recall.toml`).
+
+The rows of that table were chosen before anything was run. This says first what each run takes in time and space, then
+makes the runs that are not there yet on the kernels of Debian's archives (an interrupted one goes on), asks
+`commutant remedy` and `commutant prove` about each row, and writes `docs/notes/recall.md`. A row that cannot be run
+stays in the page, with its reason. A row is
+
+- *found* if the run on the kernel before the change has tests whose transfers the change concerns,
+- *predicted* if the change is predicted to save some of them, with the row's mix of calls,
+- *counted* if the run on the kernel with the change has fewer transfers of the objects that it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from steps import ROOT, StepFailed
+
+COMMUTANT = ROOT / ".venv" / "bin" / "commutant"
+TABLE = ROOT / "bench" / "recall.toml"
+PAGE = ROOT / "docs" / "notes" / "recall.md"
+RUNS = ROOT / "runs" / "recall"
+CORES = 32
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The tests of some rows: an interface and its calls, options of the target, and what a run of them takes."""
+
+    interface: str
+    calls: str
+    options: str
+    seconds: int
+    megabytes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change of Linux, and how the tool is asked for it; `not_run` says why it cannot be run, or not after it."""
+
+    id: str
+    title: str
+    commit: str
+    version: str
+    claim: str
+    field: str
+    change: tuple[str, ...] = ()
+    mix: str = ""
+    run: str = ""
+    before: str = ""
+    after: str = ""
+    not_run: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """All of it, with the package of each kernel."""
+
+    kernels: dict[str, str]
+    runs: dict[str, Tests]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the tool said of a row: `saved` of `transfers` at a time are predicted to go in `tests` tests, `rank` of the
+    changes that it lists by itself names the field, and what was counted."""
+
+    tests: int
+    share: float
+    saved: float
+    transfers: float
+    rank: int | None
+    proof: dict[str, Any] | None
+
+
+def read_table(path: Path) -> Table:
+    """The table; raises StepFailed with one line where it is not what it should be."""
+    try:
+        document = tomllib.loads(path.read_text())
+        runs = {name: _made(Tests, f"runs.{name}", known) for name, known in document["runs"].items()}
+        rows = tuple(
+            _made(Row, f"row {number}", known | {"change": tuple(known.get("change", ()))})
+            for number, known in enumerate(document["row"], 1)
+        )
+        table = Table(dict(document["kernels"]), runs, rows)
+    except (OSError, tomllib.TOMLDecodeError, KeyError, AttributeError) as error:
+        raise StepFailed(f"{path}: expected a table of rows, runs and kernels: {error}") from None
+    for row in rows:
+        _check(row, table, path)
+    if len({row.id for row in rows}) < len(rows):
+        raise StepFailed(f"{path}: expected an id of its own for each row")
+    return table
+
+
+def _made(kind: type, place: str, known: dict[str, Any]) -> Any:
+    expected = [one.name for one in fields(kind)]
+    unknown = sorted(set(known) - set(expected))
+    if unknown:
+        raise StepFailed(f"{TABLE.name}, {place}: {unknown[0]!r} is none of {', '.join(expected)}")
+    try:
+        return kind(**known)
+    except TypeError as error:
+        raise StepFailed(f"{TABLE.name}, {place}: {error}") from None
+
+
+def _check(row: Row, table: Table, path: Path) -> None:
+    if not row.run and not row.not_run:
+        raise StepFailed(f"{path}: {row.id} has neither a run nor a reason why it is not run")
+    if row.run and row.run not in table.runs:
+        raise StepFailed(f"{path}: {row.id} names the run {row.run!r}; expected one of {', '.join(table.runs)}")
+    for kernel in (row.before, row.after) if row.run else ():
+        if kernel and kernel not in table.kernels:
+            raise StepFailed(
+                f"{path}: {row.id} names the kernel {kernel!r}; expected one of {', '.join(table.kernels)}"
+            )
+    if row.run and not (row.before and row.change and row.mix):
+        raise StepFailed(f"{path}: {row.id} lacks what it takes to run it: before, change and mix")
+
+
+def needed(table: Table) -> list[tuple[str, str]]:
+    """The runs that rows need, as a name of tests and a kernel."""
+    asked = [(row.run, kernel) for row in table.rows if row.run for kernel in (row.before, row.after) if kernel]
+    return list(dict.fromkeys(asked))
+
+
+def plan(table: Table) -> list[str]:
+    """What is made, and what it takes."""
+    lines = []
+    for name, kernel in needed(table):
+        tests = table.runs[name]
+        there = " (there)" if is_finished(folder_of(name, kernel)) else ""
+        used = ", ".join(row.id for row in table.rows if row.run == name and kernel in (row.before, row.after))
+        takes = f"about {tests.seconds} s of two processors, {tests.megabytes} MB{there}"
+        lines.append(f"{name} on Linux {kernel}: {takes}; for {used}")
+    return lines
+
+
+def folder_of(name: str, kernel: str) -> Path:
+    """Where a run lies."""
+    return RUNS / f"{name}-{kernel}"
+
+
+def is_finished(run: Path) -> bool:
+    """Whether a run is there, and over."""
+    return (run / "summary.json").is_file()
+
+
+def commutant(*arguments: str, fails: bool = False) -> str:
+    """What the command prints; raises StepFailed if it fails, unless a failed gate is an answer."""
+    answer = subprocess.run([COMMUTANT, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if answer.returncode not in ((0, 1) if fails else (0,)):
+        raise StepFailed(f"commutant {' '.join(arguments)}: exit code {answer.returncode}")
+    return answer.stdout
+
+
+def make(table: Table, name: str, kernel: str) -> None:
+    """Makes a run, or goes on with it."""
+    run, tests = folder_of(name, kernel), table.runs[name]
+    if is_finished(run):
+        return
+    say(f"{'going on with' if run.is_dir() else 'making'} {run.relative_to(ROOT)}")
+    if run.is_dir():
+        commutant("resume", str(run))
+        return
+    run.parent.mkdir(parents=True, exist_ok=True)
+    package = table.kernels[kernel]
+    commutant("prepare", package)
+    options = ",".join(part for part in (tests.options, f"kernel={package}") if part)
+    calls = ("--calls", tests.calls) if tests.calls else ()
+    commutant("check", tests.interface, *calls, "--target", f"linux:{options}", "-o", str(run))
+
+
+def ask(row: Row) -> Answer:
+    """What the tool says of a row whose runs are there."""
+    words = ("--by", "transfers", "--cores", str(CORES), "--mix", row.mix, "--format", "json")
+    before = str(folder_of(row.run, row.before))
+    asked = json.loads(commutant("remedy", before, *row.change, *words))
+    listed = json.loads(commutant("remedy", before, *words))
+    (saving,) = asked["requested"]
+    by_itself = [*listed["layouts"], *listed["accesses"]]
+    rank = next((place for place, one in enumerate(by_itself, 1) if row.field in one["text"]), None)
+    proof = None
+    if row.after and saving["tests"]:
+        after = str(folder_of(row.run, row.after))
+        proof = json.loads(commutant("prove", before, after, *row.change, "--format", "json", fails=True))["transfers"]
+    return Answer(
+        len(saving["tests"]), saving["share"]["plain"], saving["saved"]["plain"], saving["of"]["plain"], rank, proof
+    )
+
+
+def is_found(answer: Answer) -> bool:
+    """Whether the tests of the row have what the change is about."""
+    return answer.tests > 0
+
+
+def is_predicted(answer: Answer) -> bool:
+    """Whether the change is predicted to save anything."""
+    return answer.share > 0
+
+
+def is_counted(answer: Answer) -> bool:
+    """Whether the kernel with the change has fewer transfers there."""
+    return answer.proof is not None and answer.proof["counted"]["plain"] < answer.proof["before"]["plain"]
+
+
+_HEAD = """# Recall: the tool held against changes of Linux
+These are changes of 2022 to 2026 that removed needless sharing from Linux. `bench/recall.toml` has them as data, with
+the field that each is about and what its author measured. The rows were chosen before anything was run for them, and
+stay whatever comes of them. `make recall` makes this page.
+
+Of {rows} changes {asked} were run. Of these the tool finds {found} and predicts {predicted} to save transfers. Debian
+has a kernel with the change for {counted} of those found; there {fewer} have fewer transfers than before.
+
+## What the columns mean
+- *saves*: transfers of lines per round of two calls that the change is predicted to save, of those that there are, in
+  the tests that it concerns, with {cores} cores.
+- *share*: of all transfers, weighed by the row's mix of calls.
+- *rank*: the place of the field in what `commutant remedy RUN --by transfers --mix MIX` lists by itself.
+- *counted*: the transfers of the objects that the change is about, on the kernel before, as predicted, and on the
+  kernel with it. Other changes between the two kernels come on top.
+
+## Changes that were run
+| change | Linux | field | mix | found | saves | share | rank | counted: before, predicted, after |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def page(table: Table, answers: dict[str, Answer]) -> str:
+    """The page."""
+    asked = [answers[row.id] for row in table.rows if row.id in answers]
+    counted = [answer for answer in asked if answer.proof is not None]
+    lines = _HEAD.format(
+        rows=len(table.rows),
+        asked=len(asked),
+        found=sum(map(is_found, asked)),
+        predicted=sum(map(is_predicted, asked)),
+        counted=len(counted),
+        fewer=sum(map(is_counted, counted)),
+        cores=CORES,
+    ).splitlines()
+    lines += [_line(row, answers[row.id]) for row in table.rows if row.id in answers]
+    lines += ["", "What was claimed, and what is not counted:", ""]
+    for row in table.rows:
+        if row.id in answers:
+            reason = f" Not counted: {row.not_run}." if row.not_run else ""
+            lines.append(f"- `{row.id}`: {row.title}{_commit(row)}. Claimed: {row.claim}.{reason}")
+    lines += ["", "## Not run", "| change | Linux | field | why |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {row.title}{_commit(row)} | {row.version} | `{row.field}` | {row.not_run or 'its runs are not there yet'} |"
+        for row in table.rows
+        if row.id not in answers
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _commit(row: Row) -> str:
+    return f" ({row.commit})" if row.commit else ""
+
+
+def _line(row: Row, answer: Answer) -> str:
+    counted = "-"
+    if answer.proof is not None:
+        values = [answer.proof[name]["plain"] for name in ("before", "predicted", "counted")]
+        counted = f"{', '.join(f'{value:.1f}' for value in values)} in {answer.proof['tests']:,} tests"
+    saves = f"{answer.saved:.2f} of {answer.transfers:.1f} in {answer.tests:,} tests" if answer.tests else "-"
+    share, rank = f"{100 * answer.share:.1f} %", answer.rank or "-"
+    found = "yes" if is_found(answer) else "no"
+    return (
+        f"| `{row.id}` | {row.version} | `{row.field}` | {row.mix} | {found} | {saves} | {share} | {rank} | {counted} |"
+    )
+
+
+def say(what: str) -> None:
+    """What is done next."""
+    print(f"recall: {what}", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Makes runs and page; `--plan` says what it would take, and does nothing, `--kept` makes no run."""
+    table = read_table(TABLE)
+    for text in plan(table):
+        say(text)
+    if arguments == ["--plan"]:
+        return 0
+    if arguments not in ([], ["--kept"]):
+        raise StepFailed(f"expected --plan, --kept or nothing, got {' '.join(arguments)}")
+    if not arguments:
+        for name, kernel in needed(table):
+            make(table, name, kernel)
+    answers = {}
+    for row in table.rows:
+        if row.run and all(is_finished(folder_of(row.run, kernel)) for kernel in (row.before, row.after) if kernel):
+            say(f"asking for {row.id}")
+            answers[row.id] = ask(row)
+    PAGE.write_text(page(table, answers))
+    say(f"{PAGE.relative_to(ROOT)} is written")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except StepFailed as error:
+        sys.exit(f"recall: {error}")
