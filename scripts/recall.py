@@ -1,8 +1,8 @@
 """`make recall`: holds the tool against changes of Linux that removed needless sharing (`bench/recall.toml`).
 
 The rows of that table were chosen before anything was run. This says first what each run takes in time and space, then
-makes the runs that are not there yet on the kernels of Debian's archives (an interrupted one goes on), asks
-`commutant remedy` and `commutant prove` about each row, and writes `docs/notes/recall.md`. A row that cannot be run
+makes the runs that are not there yet on the kernels of Debian's archives (an interrupted one goes on), asks of each row
+what `commutant remedy` and `commutant prove` would say, and writes `docs/notes/recall.md`. A row that cannot be run
 stays in the page, with its reason. A row is
 
 - *found* if the run on the kernel before the change has tests whose transfers the change concerns,
@@ -20,6 +20,20 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from commutant.cli.remedy import sense_of, traffic_in
+from commutant.remedy import (
+    Sense,
+    Traffic,
+    TransferProof,
+    Way,
+    prove_transfers,
+    rank_savings,
+    read_change,
+    read_mix,
+    saving_of,
+)
+from commutant.runs import load_run
+from commutant.support import CommutantError
 from steps import ROOT, StepFailed
 
 COMMUTANT = ROOT / ".venv" / "bin" / "commutant"
@@ -27,6 +41,7 @@ TABLE = ROOT / "bench" / "recall.toml"
 PAGE = ROOT / "docs" / "notes" / "recall.md"
 RUNS = ROOT / "runs" / "recall"
 CORES = 32
+_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -77,7 +92,7 @@ class Answer:
     saved: float
     transfers: float
     rank: int | None
-    proof: dict[str, Any] | None
+    proof: TransferProof | None
 
 
 def read_table(path: Path) -> Table:
@@ -152,12 +167,11 @@ def is_finished(run: Path) -> bool:
     return (run / "summary.json").is_file()
 
 
-def commutant(*arguments: str, fails: bool = False) -> str:
-    """What the command prints; raises StepFailed if it fails, unless a failed gate is an answer."""
-    answer = subprocess.run([COMMUTANT, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if answer.returncode not in ((0, 1) if fails else (0,)):
+def commutant(*arguments: str) -> None:
+    """Runs the command; raises StepFailed if it fails."""
+    answer = subprocess.run([COMMUTANT, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if answer.returncode != 0:
         raise StepFailed(f"commutant {' '.join(arguments)}: exit code {answer.returncode}")
-    return answer.stdout
 
 
 def make(table: Table, name: str, kernel: str) -> None:
@@ -175,24 +189,49 @@ def make(table: Table, name: str, kernel: str) -> None:
     options = ",".join(part for part in (tests.options, f"kernel={package}") if part)
     calls = ("--calls", tests.calls) if tests.calls else ()
     commutant("check", tests.interface, *calls, "--target", f"linux:{options}", "-o", str(run))
+    check_kernel(run, kernel)
 
 
-def ask(row: Row) -> Answer:
-    """What the tool says of a row whose runs are there."""
-    words = ("--by", "transfers", "--cores", str(CORES), "--mix", row.mix, "--format", "json")
-    before = str(folder_of(row.run, row.before))
-    asked = json.loads(commutant("remedy", before, *row.change, *words))
-    listed = json.loads(commutant("remedy", before, *words))
-    (saving,) = asked["requested"]
-    by_itself = [*listed["layouts"], *listed["accesses"]]
-    rank = next((place for place, one in enumerate(by_itself, 1) if row.field in one["text"]), None)
-    proof = None
-    if row.after and saving["tests"]:
-        after = str(folder_of(row.run, row.after))
-        proof = json.loads(commutant("prove", before, after, *row.change, "--format", "json", fails=True))["transfers"]
-    return Answer(
-        len(saving["tests"]), saving["share"]["plain"], saving["saved"]["plain"], saving["of"]["plain"], rank, proof
-    )
+def check_kernel(run: Path, kernel: str) -> None:
+    """Raises StepFailed if a run is of another series of Linux than its rows are about."""
+    release = str(json.loads((run / "run.json").read_text())["target_description"].get("kernel", "unknown"))
+    if not release.startswith(f"{kernel}."):
+        raise StepFailed(
+            f"{run.relative_to(ROOT) if run.is_relative_to(ROOT) else run}: expected Linux {kernel}, got {release}; "
+            "this release of Debian has another one under that package's name"
+        )
+
+
+class Asked:
+    """The runs that are there, each read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Traffic, Sense]] = {}
+
+    def _traffic(self, name: str, kernel: str) -> tuple[Traffic, Sense]:
+        run = folder_of(name, kernel)
+        known = self._known.get(run.name)
+        if known is None:
+            say(f"reading {run.name}")
+            loaded = load_run(run)
+            traffic = traffic_in(loaded, CORES)
+            known = self._known[run.name] = traffic, sense_of(traffic.scene, loaded.tests)
+        return known
+
+    def answer(self, row: Row) -> Answer:
+        """What the tool says of a row whose runs are there."""
+        say(f"asking for {row.id}")
+        traffic, sense = self._traffic(row.run, row.before)
+        flag, place = row.change
+        changes, mix = [read_change(Way(flag.removeprefix("--")), place)], read_mix(row.mix)
+        saving = saving_of(traffic, changes, mix)
+        listed = rank_savings(traffic, sense, mix, _LISTED)
+        by_itself = [*listed.layouts, *listed.accesses]
+        rank = next((place for place, one in enumerate(by_itself, 1) if row.field in str(one.changes[0])), None)
+        proof = None
+        if row.after and saving.tests:
+            proof = prove_transfers(traffic, self._traffic(row.run, row.after)[0], changes)
+        return Answer(len(saving.tests), saving.share.plain, saving.saved.plain, saving.of.plain, rank, proof)
 
 
 def is_found(answer: Answer) -> bool:
@@ -207,7 +246,7 @@ def is_predicted(answer: Answer) -> bool:
 
 def is_counted(answer: Answer) -> bool:
     """Whether the kernel with the change has fewer transfers there."""
-    return answer.proof is not None and answer.proof["counted"]["plain"] < answer.proof["before"]["plain"]
+    return answer.proof is not None and answer.proof.counted.plain < answer.proof.before.plain
 
 
 _HEAD = """# Recall: the tool held against changes of Linux
@@ -267,8 +306,8 @@ def _commit(row: Row) -> str:
 def _line(row: Row, answer: Answer) -> str:
     counted = "-"
     if answer.proof is not None:
-        values = [answer.proof[name]["plain"] for name in ("before", "predicted", "counted")]
-        counted = f"{', '.join(f'{value:.1f}' for value in values)} in {answer.proof['tests']:,} tests"
+        values = [one.plain for one in (answer.proof.before, answer.proof.predicted, answer.proof.counted)]
+        counted = f"{', '.join(f'{value:.1f}' for value in values)} in {answer.proof.tests:,} tests"
     saves = f"{answer.saved:.2f} of {answer.transfers:.1f} in {answer.tests:,} tests" if answer.tests else "-"
     share, rank = f"{100 * answer.share:.1f} %", answer.rank or "-"
     found = "yes" if is_found(answer) else "no"
@@ -294,11 +333,10 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         for name, kernel in needed(table):
             make(table, name, kernel)
-    answers = {}
+    answers, asked = {}, Asked()
     for row in table.rows:
         if row.run and all(is_finished(folder_of(row.run, kernel)) for kernel in (row.before, row.after) if kernel):
-            say(f"asking for {row.id}")
-            answers[row.id] = ask(row)
+            answers[row.id] = asked.answer(row)
     PAGE.write_text(page(table, answers))
     say(f"{PAGE.relative_to(ROOT)} is written")
     return 0
@@ -307,5 +345,5 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except StepFailed as error:
+    except (StepFailed, CommutantError) as error:
         sys.exit(f"recall: {error}")

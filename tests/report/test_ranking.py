@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from commutant.campaign.verdict import Outcome
-from commutant.mtrace.finding import Access, Finding
+from commutant.mtrace.finding import Access, Finding, LineField, Touched
 from commutant.report.data import JudgedTest
 from commutant.report.ranking import rank_shared
 from tests.report.invented import pair_test
@@ -34,6 +36,18 @@ def test_ties_are_sorted_by_name_so_that_two_runs_agree() -> None:
         for variable in rank_shared([_judged("open", *(_finding(n, "", "true", ("f", "f")) for n in "cab"))])
     ]
     assert names == ["a", "b", "c"]
+
+
+def test_a_variable_says_what_else_of_its_line_is_in_use_mostly() -> None:
+    alone = _finding("struct x", "n", "true", ("get", "put"))
+    fields = (LineField(0, 8, "struct x.n"), LineField(8, 8, "struct x.flags"), LineField(16, 8, "struct x.name"))
+    beside_flags = structs.replace(alone, fields=fields, touched=(Touched(0, ((8, 4),), ()), Touched(1, ((8, 4),), ())))
+    beside_name = structs.replace(alone, fields=fields, touched=(Touched(1, (), ((16, 4),)),))
+    judged = [_judged("open", one) for one in (alone, alone, alone, beside_name, beside_flags, beside_flags)]
+    (variable,) = rank_shared(judged)
+    assert variable.line_in_use == "flags (read by both cores)"
+    (without,) = rank_shared([_judged("open", alone)])
+    assert without.line_in_use == ""
 
 
 def test_nothing_shared_ranks_nothing() -> None:

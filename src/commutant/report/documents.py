@@ -99,6 +99,7 @@ class SharedEntry(Part, frozen=True):
     sets: Annotated[Count, Meta(description="Sets of calls with such a test.")]
     sharing: Literal[Sharing, "both"]
     functions: Annotated[tuple[str, ...], Meta(description="The functions that touch it most often.")]
+    line_in_use: Annotated[str, Meta(description="What else of its line is in use, mostly; empty if nothing is.")]
 
 
 class ReportDocument(Summary, frozen=True, kw_only=True, tag_field="schema_version", tag=1):
@@ -175,6 +176,7 @@ def _shared(variable: SharedVariable) -> SharedEntry:
         sets=variable.sets,
         sharing=variable.sharing,
         functions=variable.functions[:FUNCTIONS_SHOWN],
+        line_in_use=variable.line_in_use,
     )
 
 

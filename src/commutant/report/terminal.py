@@ -37,6 +37,7 @@ _GAP = 1
 _SHORTEST_CELL = 5
 _FRACTION_CELL = 9
 _LONGEST_LABEL = 12
+_LINES_IN_USE = 5
 
 
 def print_run(run: RunReport, console: Console, worth: Callable[[Finding], list[str]] | None = None) -> None:
@@ -128,6 +129,11 @@ def print_by_sharing(ranking: Sequence[SharedVariable], console: Console, limit:
             Text(", ".join(map(safe_text, variable.functions[:FUNCTIONS_SHOWN]))),
         )
     console.print(table)
+    with_neighbours = [variable for variable in shown if variable.line_in_use][:_LINES_IN_USE]
+    if with_neighbours:
+        _line(console, Text("Also in use on their lines", style="bold"))
+    for variable in with_neighbours:
+        _line(console, Text(f"{safe_text(variable.name)}: {variable.line_in_use}"))
 
 
 def _title(summary: Mapping[str, object], sets: Sequence[SetCounts], beside: int = 0) -> Text:

@@ -8,7 +8,8 @@
     stacks      lists of strings, innermost frame first
     accesses    [core, 1 if write, first byte, bytes, function, stack, sentence]
     lines       [[first byte, bytes, name], ...], [[core, [[first byte, bytes], ...] read, likewise written], ...]
-    findings    [variable, place in `_SHARINGS`, access, access, field, field, line, kind, technique, role]
+    findings    [variable, place in `_SHARINGS`, access, access, field, field, line, kind, technique, role,
+                 what else of the line is in use]
     causes      [title, technique]
     explained   [[cause, sentence, [place in the test's findings, ...]], ...]: what the lines of a test follow from
     techniques  [heading, advice, anchor in docs/guides/patterns.md]
@@ -53,7 +54,7 @@ from commutant.mtrace import Access, Finding, Sharing
 from commutant.report.causes import causes
 from commutant.report.cprogram import Programs, Unsupported
 from commutant.report.data import BADNESS, OUTCOME_WORDS, JudgedTest
-from commutant.report.describe import access_fields, access_text
+from commutant.report.describe import access_fields, access_text, line_in_use
 from commutant.report.groups import has_failing_call, has_idle_call
 from commutant.report.hints import Technique, hint
 from commutant.report.ranking import SharedVariable
@@ -265,6 +266,7 @@ class Pack:
                 self._strings.add(advice.kind.value),
                 _TECHNIQUES.index(advice.technique),
                 self._string(part),
+                self._strings.add(line_in_use(finding)),
             )
         )
 

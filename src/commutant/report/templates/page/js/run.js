@@ -173,7 +173,7 @@ export function matchFindings(matches, matchesVariable) {
 }
 
 function findingDetail(index) {
-  const [variable, sharing, first, second, firstField, secondField, line, kind, technique, part] = tables.findings[index];
+  const [variable, sharing, first, second, firstField, secondField, line, kind, technique, part, use] = tables.findings[index];
   const [fields, touched] = tables.lines[line];
   const [heading, advice, anchor] = tables.techniques[technique];
   const functions = [first, second].map((one) => tables.accesses[one][FUNCTION]).sort();
@@ -186,6 +186,7 @@ function findingDetail(index) {
     touched: touched.map(([core, read, written]) => ({ core, read, written })),
     kind: strings[kind],
     role: strings[part],
+    inUse: strings[use],
     technique: { heading, advice, anchor },
   };
 }

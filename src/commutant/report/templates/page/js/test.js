@@ -135,6 +135,7 @@ function sharedLine(finding, index) {
       finding.state ? [" ", element("span", { class: `kind state-${finding.state.replace(" ", "-")}` }, finding.state)] : null,
     ),
     linePicture(finding),
+    finding.inUse ? element("p", { class: "quiet" }, `Also in use on that line: ${finding.inUse}`) : null,
     element(
       "p",
       { class: "advice" },

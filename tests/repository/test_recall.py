@@ -1,0 +1,105 @@
+"""The table of `make recall`: rows that were chosen before any run, and a page that has each of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import recall
+from commutant.remedy import TransferProof, Transfers
+from recall import Answer, page, plan, read_table
+from steps import StepFailed
+from tests.repository.tree import ROOT
+
+PROOF = TransferProof(32, 3, Transfers(8.0, 8.0), Transfers(6.0, 6.0), Transfers(6.5, 6.5), 0.5, 3)
+
+ROW = """
+[kernels]
+"6.1" = "linux-image-amd64"
+[runs.files]
+interface = "posix18"
+calls = "stat"
+options = ""
+seconds = 10
+megabytes = 1
+[[row]]
+id = "one"
+title = "a change"
+commit = "abc"
+version = "6.11"
+claim = "none"
+field = "dentry.d_lockref"
+"""
+
+RUN = 'run = "files"\nbefore = "6.1"\nchange = ["--move", "dentry.d_lockref"]\nmix = "stat=1"\n'
+
+
+def test_twenty_changes_stand_in_the_table_and_all_of_them_on_the_page() -> None:
+    table = read_table(ROOT / "bench" / "recall.toml")
+    text = (ROOT / "docs" / "notes" / "recall.md").read_text()
+    assert len(table.rows) >= 20
+    assert [row.id for row in table.rows if f"`{row.id}`" not in text and row.title not in text] == []
+
+
+def test_time_and_space_are_said_for_each_run() -> None:
+    table = read_table(ROOT / "bench" / "recall.toml")
+    lines = plan(table)
+    assert len(lines) == len(
+        {(row.run, kernel) for row in table.rows if row.run for kernel in (row.before, row.after) if kernel}
+    )
+    assert all("s of two processors" in line and "MB" in line for line in lines)
+
+
+def test_a_row_that_was_run_has_what_was_found_and_one_that_was_not_has_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "recall.toml"
+    path.write_text(ROW + RUN + ROW[ROW.index("[[row]]") :].replace("one", "two") + 'not_run = "no model"\n')
+    table = read_table(path)
+    text = page(table, {"one": Answer(3, 0.25, 2.0, 8.0, 1, PROOF)})
+    assert "Of 2 changes 1 were run. Of these the tool finds 1 and predicts 1" in text
+    assert "| `one` | 6.11 | `dentry.d_lockref` | stat=1 | yes | 2.00 of 8.0 in 3 tests | 25.0 % | 1 |" in text
+    assert "8.0, 6.0, 6.5 in 3 tests |" in text
+    assert "| a change (abc) | 6.11 | `dentry.d_lockref` | no model |" in text
+
+
+def test_a_row_that_saves_nothing_or_gets_worse_is_no_hit(tmp_path: Path) -> None:
+    path = tmp_path / "recall.toml"
+    path.write_text(ROW + RUN)
+    worse = replace(PROOF, counted=Transfers(9.0, 9.0))
+    text = page(read_table(path), {"one": Answer(3, 0.0, 0.0, 8.0, None, worse)})
+    assert "finds 1 and predicts 0" in text and "there 0 have fewer" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "expected a table of rows, runs and kernels"),
+        ("[[row]", "expected a table of rows, runs and kernels"),
+        (ROW, "one has neither a run nor a reason"),
+        (ROW + 'colour = "red"', "'colour' is none of id, title"),
+        (ROW + 'run = "other"', "one names the run 'other'; expected one of files"),
+        (ROW + RUN.replace('"6.1"', '"5.0"'), "one names the kernel '5.0'; expected one of 6.1"),
+        (ROW + 'run = "files"\nbefore = "6.1"', "one lacks what it takes to run it"),
+        (ROW + RUN + ROW[ROW.index("[[row]]") :] + RUN, "expected an id of its own"),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "recall.toml"
+    path.write_text(text)
+    with pytest.raises(StepFailed, match=problem) as error:
+        read_table(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_kernel_of_another_series_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"target_description": {"kernel": "6.12.1-amd64"}}')
+    recall.check_kernel(tmp_path, "6.12")
+    with pytest.raises(StepFailed, match=r"expected Linux 6.1, got 6.12.1-amd64"):
+        recall.check_kernel(tmp_path, "6.1")
+
+
+def test_an_unknown_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "say", lambda what: None)
+    with pytest.raises(StepFailed, match="expected --plan, --kept or nothing, got --fast"):
+        recall.main(["--fast"])
