@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies gallery wheel install lanes lock clean
+.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies recall gallery wheel install lanes lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list

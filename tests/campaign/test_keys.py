@@ -9,10 +9,10 @@ import pytest
 from commutant.campaign import KeyRate, Outcome, Verdict, ask_other_keys
 from commutant.campaign.keys import WINDOWS_PER_TEST
 from commutant.targets import Job, WindowRecord
-from tests.campaign.fakes import FakeSession, make_finding, make_test
+from tests.campaign.fakes import FakeSession, Script, make_finding, make_test
 
 
-def meets(every: int) -> object:
+def meets(every: int) -> Script:
     """A script in which each so many-th window of a test shares a line."""
 
     def script(job: Job, before: int) -> WindowRecord:
@@ -26,7 +26,7 @@ def asked(every: int, *outcomes: Outcome, windows: int = 10_000, collision: bool
     tests = [make_test(number) for number in range(len(outcomes))]
     verdicts = [Verdict(test.id, outcome) for test, outcome in zip(tests, outcomes, strict=True)]
     judged = [(test, replace(one, collision=collision)) for test, one in zip(tests, verdicts, strict=True)]
-    return ask_other_keys(FakeSession(meets(every)), judged, windows)  # type: ignore[arg-type]
+    return ask_other_keys(FakeSession(meets(every)), judged, windows)  # type: ignore[arg-type]  # it runs no sequences
 
 
 def test_a_rate_is_over_the_windows_of_the_tests_that_ever_share() -> None:
@@ -34,6 +34,17 @@ def test_a_rate_is_over_the_windows_of_the_tests_that_ever_share() -> None:
     finding = make_finding()
     windows = 2 * WINDOWS_PER_TEST
     assert rate == KeyRate(finding.name, finding.sharing, 2, windows, windows // 16)
+
+
+def test_windows_of_tests_that_never_share_do_not_count() -> None:
+    first, second = make_test(0), make_test(1)
+
+    def script(job: Job, before: int) -> WindowRecord:
+        return meets(16)(job, before) if job.test.id == first.id else WindowRecord(job)
+
+    judged = [(test, Verdict(test.id, Outcome.CONFLICT_FREE)) for test in (first, second)]
+    (rate,) = ask_other_keys(FakeSession(script), judged, 10_000)  # type: ignore[arg-type]  # as above
+    assert (rate.tests, rate.windows) == (1, WINDOWS_PER_TEST)
 
 
 @pytest.mark.parametrize(("collision", "count"), [(False, 0), (True, 1)])

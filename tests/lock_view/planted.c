@@ -202,12 +202,12 @@ static void *counts(void *argument)
 static __attribute__((noinline)) void give_back(struct counted *object)
 {
     int count = object->count;
-    while (!atomic_compare_exchange_weak(&object->count, &count, count - 1)) {
-    }
-    if (count == 1) {
-        memset(object, 0x55, sizeof *object);
-        free(object);
-    }
+    while (count > 1)
+        if (atomic_compare_exchange_weak(&object->count, &count, count - 1))
+            return;
+    atomic_fetch_sub(&object->count, 1);
+    *(volatile int *)&object->count = 0x55;
+    free(object);
 }
 
 static void *given_back(void *argument)
