@@ -147,7 +147,9 @@ def test_a_set_of_fields_that_are_not_there_is_refused(tmp_path: Path) -> None:
 def readers(**other: object) -> dict[str, Any]:
     hold = {"total": {"instructions": 4000, "nanoseconds": 5}, "longest": {"instructions": 90, "nanoseconds": 5}}
     threads = [{"thread": 1, "sections": [1]}, {"thread": 2, "sections": [1]}]
-    counts = {"acquires": 100, "shared_acquires": 95, "sections": 100, "threads": threads, "hold": hold}
+    (kind,) = lock()["kinds"]
+    kinds = [kind | {"shared": True, "hold": hold}]
+    counts = {"kinds": kinds, "acquires": 100, "shared_acquires": 95, "sections": 100, "threads": threads, "hold": hold}
     pairs = lock()["pairs"] | {"compared": 0, "conflicting": [0, 0, 0], "conflicting_without_per_cpu": [0, 0, 0]}
     return lock() | counts | {"pairs": pairs, "kind_pairs": []} | other
 
@@ -161,6 +163,7 @@ def readers(**other: object) -> dict[str, Any]:
         ),
         ({"shared_acquires": 80}, "by one thread alone"),  # writers keep the others out
         ({"threads": [{"thread": 1, "sections": [1]}]}, "by one thread alone"),
+        ({"kinds": lock()["kinds"]}, "by one thread alone"),  # a few long sections of writers hold it
     ],
 )
 def test_readers_that_meet_in_their_locks_word_are_said(tmp_path: Path, other: dict[str, Any], text: str) -> None:

@@ -108,6 +108,11 @@ class LockClass:
         sections are short, so that they meet there; else 0. Each writes it when it comes and when it goes."""
         of_readers = [lock for lock in self.locks if len(lock.threads) > 1]
         shared = sum(lock.shared_acquires for lock in of_readers)
+        kinds = [kind for lock in of_readers for kind in lock.kinds]
+        held = sum(kind.hold.total.instructions for kind in kinds)
+        by_readers = sum(kind.hold.total.instructions for kind in kinds if kind.shared)
+        if 100 * by_readers < MOSTLY_READERS_PERCENT * held:
+            return 0  # few long sections of writers do keep the others out
         is_short = self.hold_instructions < SHORT_INSTRUCTIONS * max(1, self.acquired)
         return 2 * shared if is_short and 100 * shared >= MOSTLY_READERS_PERCENT * self.acquired else 0
 
