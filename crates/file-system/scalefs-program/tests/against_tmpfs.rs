@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, lc
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::stat::{Mode, SFlag, UtimensatFlags, makedev, mknod, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
 
@@ -60,7 +60,12 @@ impl Side {
 fn shown(metadata: &fs::Metadata) -> String {
     let of_directory = metadata.is_dir();
     let (links, size) = if of_directory { (0, 0) } else { (metadata.nlink(), metadata.size()) };
-    format!("{:o} {}:{} links {links} size {size}", metadata.mode(), metadata.uid(), metadata.gid())
+    let device = metadata.rdev();
+    format!("{:o} {}:{} links {links} size {size} device {device:x}", metadata.mode(), metadata.uid(), metadata.gid())
+}
+
+fn make_node(place: &Path, kind: SFlag, mode: u32, device: u64) -> io::Result<()> {
+    mknod(place, kind, Mode::from_bits_truncate(mode), device).map_err(io::Error::from)
 }
 
 fn pattern(length: u64, salt: u64) -> Vec<u8> {
@@ -82,7 +87,7 @@ fn step(numbers: &mut Numbers, sides: &mut [Side; 2]) -> (String, [Given; 2]) {
     let slot = numbers.below(OPEN_FILES as u64) as usize;
     let (first, second, salt) = (numbers.below(9000), numbers.below(5000), numbers.below(256));
     let mode = [0o777, 0o755, 0o644, 0o600, 0o4755, 0o2775, 0o1777, 0o000][numbers.below(8) as usize];
-    let kind = numbers.below(26);
+    let kind = numbers.below(27);
     let is_user = numbers.below(4) == 0;
     let call = |side: &mut Side| -> (&'static str, Given) {
         let (place, second_place) = (side.place(&path), side.place(&other));
@@ -143,6 +148,8 @@ fn step(numbers: &mut Numbers, sides: &mut [Side; 2]) -> (String, [Given; 2]) {
                 let opened = nix::unistd::truncate(&place, second as i64).map_err(io::Error::from);
                 nothing(opened)
             }),
+            // Sockets: whoever opens a FIFO would wait, and whether devices can be opened is said by each mount.
+            25 => ("mknod", nothing(make_node(&place, SFlag::S_IFSOCK, mode, 0))),
             24 => ("fstat", given(side.file(slot, File::metadata), |metadata| shown(&metadata))),
             _ => ("append", {
                 use std::io::Write;
@@ -176,6 +183,8 @@ fn tree(root: &Path) -> Vec<String> {
             format!("{:x}", digest(&fs::read(&place).expect("it can be read")))
         } else if metadata.is_symlink() {
             format!("{:?}", fs::read_link(&place).expect("it can be read"))
+        } else if !metadata.is_dir() {
+            String::new()
         } else {
             pending.extend(fs::read_dir(&place).expect("a directory").map(|entry| entry.expect("a name").path()));
             String::new()
@@ -184,6 +193,80 @@ fn tree(root: &Path) -> Vec<String> {
     }
     lines.sort();
     lines
+}
+
+/// Pipes, sockets and devices by name: made, seen, linked, moved and removed as on tmpfs, and a pipe carries bytes.
+#[test]
+fn names_of_what_the_kernel_has_itself_are_as_on_tmpfs() {
+    if !can_mount() {
+        return;
+    }
+    let mounted = Mounted::new(&[]);
+    let shown_at = |root: &Path| -> Vec<Given> {
+        let (at, mut seen) = (|name: &str| root.join(name), Vec::new());
+        let large = makedev(0xabc, 0x12_345);
+        for (name, kind, device) in [
+            ("fifo", SFlag::S_IFIFO, 0),
+            ("socket", SFlag::S_IFSOCK, 0),
+            ("character", SFlag::S_IFCHR, makedev(1, 3)),
+            ("block", SFlag::S_IFBLK, large),
+            ("file", SFlag::S_IFREG, 0),
+            ("plain", SFlag::empty(), 0),
+            ("directory", SFlag::S_IFDIR, 0),
+            ("symlink", SFlag::S_IFLNK, 0),
+            ("fifo", SFlag::S_IFSOCK, 0),
+        ] {
+            seen.push(nothing(make_node(&at(name), kind, 0o640, device)));
+            seen.push(given(fs::symlink_metadata(at(name)), |metadata| shown(&metadata)));
+        }
+        setfsuid(Uid::from_raw(USER));
+        seen.push(nothing(make_node(&at("of a user"), SFlag::S_IFCHR, 0o600, makedev(1, 3))));
+        seen.push(nothing(make_node(&at("pipe of a user"), SFlag::S_IFIFO, 0o600, 0)));
+        setfsuid(Uid::from_raw(0));
+        let open = OpenOptions::new().read(true).write(true).open(at("fifo"));
+        seen.push(given(open, |mut pipe| {
+            use std::io::{Read, Write};
+            let mut bytes = [0; 5];
+            pipe.write_all(b"bytes").and_then(|()| pipe.read_exact(&mut bytes)).expect("a pipe holds five bytes");
+            String::from_utf8_lossy(&bytes).into_owned()
+        }));
+        seen.push(given(File::open(at("socket")), |_| String::new()));
+        seen.push(nothing(fs::hard_link(at("block"), at("second"))));
+        seen.push(nothing(fs::rename(at("second"), at("third"))));
+        seen.push(nothing(fs::remove_file(at("block"))));
+        seen.push(given(fs::symlink_metadata(at("third")), |metadata| shown(&metadata)));
+        seen
+    };
+    let (ours, theirs) = (Scratch::below(&mounted.point), Scratch::below(Path::new("/dev/shm")));
+    for scratch in [&ours, &theirs] {
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    }
+    let (ours, theirs) = (shown_at(&ours.0), shown_at(&theirs.0));
+    assert_eq!(ours, theirs);
+    assert!(ours.iter().any(|given| given.as_deref() == Ok("bytes")), "{ours:?}");
+}
+
+/// A name is given by the object: the name that was heard last may be out of the caller's reach, or lead elsewhere by now.
+#[test]
+fn a_second_name_needs_no_right_to_reach_the_first() {
+    if !can_mount() {
+        return;
+    }
+    let mounted = Mounted::new(&[]);
+    let (open, closed) = (mounted.point.join("open"), mounted.point.join("closed"));
+    for (directory, mode) in [(&open, 0o777), (&closed, 0o700)] {
+        fs::create_dir(directory).expect("a new directory");
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+    File::create(open.join("file")).expect("a new file");
+    lchown(open.join("file"), Some(USER), Some(USER)).expect("root may");
+    fs::hard_link(open.join("file"), closed.join("file")).expect("root may");
+    fs::symlink_metadata(closed.join("file")).expect("root may look");
+    setfsuid(Uid::from_raw(USER));
+    let linked = fs::hard_link(open.join("file"), open.join("other"));
+    setfsuid(Uid::from_raw(0));
+    linked.expect("the user reaches both names");
+    assert_eq!(fs::metadata(open.join("other")).expect("it is there").nlink(), 3);
 }
 
 fn compare(seed: u64, mounted: &Mounted, tmpfs: &Path) {

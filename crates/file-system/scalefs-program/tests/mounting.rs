@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::Pid;
 
 use support::{Mounted, Scratch, can_mount, is_mounted, refusal, scalefs, server_of};
@@ -218,6 +219,8 @@ fn seen(top: &Path) -> Vec<String> {
         lines.push(if metadata.is_dir() {
             pending.extend(fs::read_dir(&place).expect("a directory").map(|entry| entry.expect("a name").path()));
             format!("{name} {mode:o} {owner} {}", metadata.mtime())
+        } else if !metadata.is_file() && !metadata.is_symlink() {
+            format!("{name} {mode:o} {owner} {} {:x}", metadata.mtime(), metadata.rdev())
         } else if metadata.is_symlink() {
             format!("{name} {mode:o} {owner} {:?}", fs::read_link(&place).expect("a link"))
         } else {
@@ -242,6 +245,14 @@ fn make_tree(top: &Path) {
     fs::set_permissions(top.join("full/er"), fs::Permissions::from_mode(0o1750)).expect("ours");
     fs::set_permissions(top.join("nothing"), fs::Permissions::from_mode(0o4711)).expect("ours");
     std::os::unix::fs::chown(top.join("full/large"), Some(12), Some(34)).expect("root");
+    for (name, kind, device) in [
+        ("fifo", SFlag::S_IFIFO, 0),
+        ("null", SFlag::S_IFCHR, makedev(1, 3)),
+        ("disk", SFlag::S_IFBLK, makedev(9, 300)),
+    ] {
+        mknod(&top.join(name), kind, Mode::from_bits_truncate(0o624), device).expect("root");
+    }
+    std::os::unix::fs::chown(top.join("disk"), Some(12), Some(34)).expect("root");
     let times =
         fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_007));
     for name in ["full/large", "full/er", "."] {

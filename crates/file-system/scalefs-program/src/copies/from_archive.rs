@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use nix::sys::stat::makedev;
+use scalefs::Kind;
 use tar::{Archive, EntryType, Header};
 
 use super::Status;
@@ -63,6 +65,9 @@ pub(super) fn load(loader: &mut Loader<'_>, path: &Path) -> Result<(), String> {
             }
             (EntryType::Symlink, Some(target)) => loader.symlink(&path, &target, status)?,
             (EntryType::Link, Some(target)) => loader.link(&path, &absolute(&target)?)?,
+            (EntryType::Fifo, _) => loader.node(&path, (Kind::NamedPipe, 0), status)?,
+            (EntryType::Char, _) => loader.node(&path, (Kind::CharacterDevice, device_of(entry.header())?), status)?,
+            (EntryType::Block, _) => loader.node(&path, (Kind::BlockDevice, device_of(entry.header())?), status)?,
             (EntryType::XGlobalHeader, _) => {}
             _ => loader.leave_out(),
         }
@@ -78,6 +83,12 @@ fn status_of(header: &Header) -> std::io::Result<Status> {
         group: number(header.gid()?),
         modified_ns: i64::try_from(header.mtime()?).unwrap_or(i64::MAX).saturating_mul(1_000_000_000),
     })
+}
+
+fn device_of(header: &Header) -> Result<u64, String> {
+    let number = |number: std::io::Result<Option<u32>>| number.map_err(|error| error.to_string());
+    let (major, minor) = (number(header.device_major())?, number(header.device_minor())?);
+    Ok(makedev(major.unwrap_or(0).into(), minor.unwrap_or(0).into()))
 }
 
 /// A path in an archive as one from the root.

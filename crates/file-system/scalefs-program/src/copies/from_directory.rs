@@ -8,8 +8,8 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-use super::Status;
 use super::load::Loader;
+use super::{Status, kind_of};
 
 fn status_of(metadata: &Metadata) -> Status {
     Status {
@@ -59,6 +59,8 @@ pub(super) fn load(loader: &mut Loader<'_>, top: &Path) -> Result<(), String> {
             } else if kind.is_symlink() {
                 let target = fs::read_link(&source).map_err(wrong)?;
                 loader.symlink(&path, target.as_os_str().as_bytes(), status)?;
+            } else if let Some(kind) = kind_of(metadata.mode()) {
+                loader.node(&path, (kind, metadata.rdev()), status)?;
             } else {
                 first_names.remove(&object);
                 loader.leave_out();

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use scalefs::attributes::NewTime;
-use scalefs::{Errno, FileSystem, Follow, OpenFlags, Start, WriteAt, attributes, data, directories, names, path_data};
+use scalefs::{
+    Errno, FileSystem, Follow, Kind, OpenFlags, Start, WriteAt, attributes, data, directories, names, path_data,
+};
 
 use super::{Copied, PIECE_BYTES, Status, runs_of_data};
 
@@ -100,6 +102,15 @@ impl<'f> Loader<'f> {
         made.map_err(|error| in_words(path, &error))?;
         self.copied.names += 1;
         self.set_status(path, status, Follow::Nothing)
+    }
+
+    /// A name for a pipe, a socket or a device, with a device's number.
+    pub(super) fn node(&mut self, path: &[u8], object: (Kind, u64), status: Status) -> Result<(), String> {
+        self.make_way(path)?;
+        let made = self.files.act(|calls| names::make_node(&*calls, at_root(), path, object, 0o600));
+        made.map_err(|error| in_words(path, &error))?;
+        self.copied.names += 1;
+        self.set_status(path, status, Follow::Symlinks)
     }
 
     /// Another name of a file.

@@ -5,7 +5,7 @@
 //! an archive ─── from_archive.rs ─┴─► load.rs ─► ScaleFS ─► save.rs ┴ to_archive.rs ─── an archive
 //! ```
 //! Owners (if root copies), modes, times of modification, symbolic links and names of one file stay; pages of zeros become holes.
-//! What ScaleFS has no objects for (devices, FIFOs, sockets) is left out, and counted.
+//! What cannot be made there is left out, and counted: devices by others than root, sockets in an archive.
 
 mod from_archive;
 mod from_directory;
@@ -19,7 +19,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use scalefs::FileSystem;
+use scalefs::{FileSystem, Kind};
 
 /// Bytes that are copied at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -39,6 +39,13 @@ fn runs_of_data(bytes: &[u8]) -> Vec<Range<usize>> {
         }
     }
     runs
+}
+
+/// What a mode says of a kind, if it is a pipe's, a socket's or a device's.
+fn kind_of(mode: u32) -> Option<Kind> {
+    const KIND_BITS: u32 = 0o170_000;
+    let kinds = [Kind::NamedPipe, Kind::NamedSocket, Kind::CharacterDevice, Kind::BlockDevice];
+    kinds.into_iter().find(|kind| kind.mode_bits() == mode & KIND_BITS)
 }
 
 /// Owner, mode and time of what is copied.

@@ -17,6 +17,8 @@ pub(super) trait Target {
     fn directory(&mut self, path: &[u8], status: &Attributes) -> Result<(), String>;
     fn file(&mut self, path: &[u8], status: &Attributes, data: &mut dyn Read) -> Result<(), String>;
     fn symlink(&mut self, path: &[u8], target: &[u8], status: &Attributes) -> Result<(), String>;
+    /// A name for a pipe, a socket or a device with this number; whether it could be made there.
+    fn node(&mut self, path: &[u8], device: u64, status: &Attributes) -> Result<bool, String>;
     fn link(&mut self, path: &[u8], first: &[u8]) -> Result<(), String>;
     fn finish(self) -> Result<(), String>;
 }
@@ -92,9 +94,10 @@ impl Copy<'_> {
     fn one(&mut self, target: &mut impl Target, path: Vec<u8>) -> Result<(), String> {
         let (files, from) = (self.files, absolute(&path));
         let wrong = |error: io::Error| format!("{}: {error}", String::from_utf8_lossy(&from));
-        let status =
-            files.act(|calls| attributes::stat(&*calls, Start::WorkingDirectory, &from, Follow::Nothing, Fields::ALL));
-        let status = status.map_err(wrong)?;
+        let seen = files.act(|calls| {
+            attributes::stat_with_device(&*calls, Start::WorkingDirectory, &from, Follow::Nothing, Fields::ALL)
+        });
+        let (status, device) = seen.map_err(wrong)?;
         self.copied.names += 1;
         if status.link_count > 1 && status.kind != Kind::Directory {
             if let Some(first) = self.first_names.get(&status.number.0) {
@@ -124,7 +127,10 @@ impl Copy<'_> {
                 target.symlink(&path, &link.map_err(wrong)?, &status)
             }
             _ => {
-                self.copied.left_out += 1;
+                if !target.node(&path, device, &status)? {
+                    self.first_names.remove(&status.number.0);
+                    self.copied.left_out += 1;
+                }
                 Ok(())
             }
         }

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use scalefs::{Attributes, FileSystem};
+use nix::sys::stat::{major, minor};
+use scalefs::{Attributes, FileSystem, Kind};
 use tar::{Builder, EntryType, Header};
 
 use super::Copied;
@@ -58,6 +59,23 @@ impl Target for Archive {
     fn symlink(&mut self, path: &[u8], target: &[u8], status: &Attributes) -> Result<(), String> {
         let mut header = header(EntryType::Symlink, status);
         self.builder.append_link(&mut header, name(path), name(target)).map_err(said(&self.place))
+    }
+
+    fn node(&mut self, path: &[u8], device: u64, status: &Attributes) -> Result<bool, String> {
+        let kind = match status.kind {
+            Kind::NamedPipe => EntryType::Fifo,
+            Kind::CharacterDevice => EntryType::Char,
+            Kind::BlockDevice => EntryType::Block,
+            // An archive has no word for sockets.
+            _ => return Ok(false),
+        };
+        let mut header = header(kind, status);
+        let wrong = said(&self.place);
+        let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        header.set_device_major(number(major(device))).map_err(&wrong)?;
+        header.set_device_minor(number(minor(device))).map_err(&wrong)?;
+        self.builder.append_data(&mut header, name(path), std::io::empty()).map_err(wrong)?;
+        Ok(true)
     }
 
     fn link(&mut self, path: &[u8], first: &[u8]) -> Result<(), String> {

@@ -8,7 +8,9 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt, 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use nix::fcntl::OFlag;
+use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::sys::stat::{Mode, SFlag, UtimensatFlags, mknod, utimensat};
+use nix::sys::time::TimeSpec;
 use scalefs::{Attributes, FileSystem};
 
 use super::save::{Target, copy_all, said};
@@ -92,6 +94,26 @@ impl Target for Directory {
             true => lchown(&place, Some(status.user), Some(status.group)).map_err(wrong),
             false => Ok(()),
         }
+    }
+
+    fn node(&mut self, path: &[u8], device: u64, status: &Attributes) -> Result<bool, String> {
+        let place = self.place(path);
+        let wrong = said(&place);
+        match mknod(&place, SFlag::from_bits_truncate(status.kind.mode_bits()), Mode::empty(), device) {
+            Ok(()) => {}
+            Err(nix::Error::EPERM) => return Ok(false),
+            Err(error) => return Err(wrong(error.into())),
+        }
+        // By name, since to open a device does something: its directory is for nobody else yet.
+        if self.sets_owners {
+            lchown(&place, Some(status.user), Some(status.group)).map_err(&wrong)?;
+        }
+        let time = TimeSpec::from_duration(Duration::from_nanos(status.modified_ns.max(0).unsigned_abs()));
+        utimensat(AT_FDCWD, &place, &time, &time, UtimensatFlags::NoFollowSymlink)
+            .map_err(|error| wrong(error.into()))?;
+        let bits = if self.sets_owners { 0o7777 } else { 0o1777 };
+        fs::set_permissions(&place, Permissions::from_mode(status.mode & bits)).map_err(wrong)?;
+        Ok(true)
     }
 
     fn link(&mut self, path: &[u8], first: &[u8]) -> Result<(), String> {

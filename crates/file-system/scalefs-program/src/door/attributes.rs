@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, Generation, INodeNo, TimeOrNow};
 use scalefs::attributes::NewTime;
-use scalefs::{Attributes, Errno, Kind};
+use scalefs::{Direct, Errno, Fields, Kind, Node, ObjectOperations, Outside};
 
 /// Objects have a number for good, so there is one generation of each.
 pub(super) const GENERATION: Generation = Generation(0);
@@ -28,6 +28,16 @@ pub(super) fn file_type(kind: Kind) -> FileType {
         0o120_000 => FileType::Symlink,
         0o140_000 => FileType::Socket,
         _ => FileType::RegularFile,
+    }
+}
+
+/// What a mode of `mknod` makes: without bits of a kind, a file.
+pub(super) fn kind_of(mode: u32) -> Option<Kind> {
+    const KIND_BITS: u32 = 0o170_000;
+    let kinds = [Kind::Regular, Kind::NamedPipe, Kind::NamedSocket, Kind::CharacterDevice, Kind::BlockDevice];
+    match mode & KIND_BITS {
+        0 => Some(Kind::Regular),
+        bits => kinds.into_iter().find(|kind| kind.mode_bits() == bits),
     }
 }
 
@@ -55,8 +65,10 @@ pub(super) fn new_time(time: Option<TimeOrNow>) -> NewTime {
 }
 
 /// What `stat` tells. The numbers of the root and of inodes are those of the instance: the root's is the kernel's, too.
-pub(super) fn file_attributes(attributes: &Attributes) -> FileAttr {
-    FileAttr {
+pub(super) fn file_attributes(objects: &Direct<'_, Outside>, node: Node<'_>) -> Result<FileAttr, Errno> {
+    let attributes = objects.attributes(node, Fields::ALL)?;
+    let device = if attributes.kind.is_device() { objects.device(node)? } else { 0 };
+    Ok(FileAttr {
         ino: INodeNo(attributes.number.0),
         size: attributes.size_bytes,
         blocks: attributes.size_bytes.div_ceil(PAGE_BYTES) * (PAGE_BYTES / BLOCK_BYTES),
@@ -69,10 +81,11 @@ pub(super) fn file_attributes(attributes: &Attributes) -> FileAttr {
         nlink: attributes.link_count,
         uid: attributes.user,
         gid: attributes.group,
-        rdev: 0,
+        // The protocol's form, in which `make_node` has got it.
+        rdev: device as u32,
         blksize: PAGE_BYTES as u32,
         flags: 0,
-    }
+    })
 }
 
 /// What the kernel takes for a name that is not there, and may remember.

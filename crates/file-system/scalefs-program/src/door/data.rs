@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 
-use fuser::{INodeNo, Request, TimeOrNow, WriteFlags};
+use fuser::{FileAttr, INodeNo, Request, TimeOrNow, WriteFlags};
 use scalefs::{
-    Attributes, DataOperations, Direct, Errno, Fields, InProcess, Kind, Node, ObjectOperations, OperationError,
-    Outside, PermissionChange, SET_GROUP, SET_USER, WriteAt, attributes,
+    DataOperations, Direct, Errno, InProcess, Kind, Node, ObjectOperations, OperationError, Outside, PermissionChange,
+    SET_GROUP, SET_USER, WriteAt, attributes,
 };
 
 use super::Door;
-use super::attributes::new_time;
+use super::attributes::{file_attributes, new_time};
 
 thread_local! {
     /// What is read goes through here to the kernel.
@@ -25,11 +25,11 @@ pub(super) struct NewAttributes {
 }
 
 impl Door {
-    pub(super) fn attributes(&self, number: INodeNo) -> Result<Attributes, Errno> {
+    pub(super) fn attributes(&self, number: INodeNo) -> Result<FileAttr, Errno> {
         let held = self.nodes.get(number.0)?;
         self.call_for_kernel(|calls| {
             let objects = calls.objects();
-            Ok(objects.attributes(held.node(objects), Fields::ALL)?)
+            file_attributes(objects, held.node(objects))
         })
     }
 
@@ -38,7 +38,7 @@ impl Door {
         request: &Request,
         number: INodeNo,
         new: &NewAttributes,
-    ) -> Result<Attributes, Errno> {
+    ) -> Result<FileAttr, Errno> {
         let held = self.nodes.get(number.0)?;
         if new.owner != (None, None) || new.mode.is_some() || new.size_bytes.is_some() {
             let caller = self.callers.of(request)?;
@@ -65,7 +65,7 @@ impl Door {
                 // The kernel has checked the right, or sets what it has cached for somebody else.
                 attributes::set_times_of(objects, node, (accessed, modified))?;
             }
-            Ok(objects.attributes(node, Fields::ALL)?)
+            file_attributes(objects, node)
         })
     }
 

@@ -4,11 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-use scalefs::{DataOperations, Errno, Fields, ObjectOperations, directories};
+use scalefs::{DataOperations, Errno, ObjectOperations, directories};
 
 use super::Door;
 use super::attributes::{GENERATION, file_attributes, file_type};
-use super::nodes::Name;
 
 /// Cookies of names are this or larger; below are `.` and `..`.
 const FIRST_NAME: u64 = 2;
@@ -38,7 +37,7 @@ impl Door {
             let objects = calls.objects();
             let directory = held.node(objects);
             for (cookie, name, node) in [(0, ".", directory), (1, "..", objects.parent(directory)?)] {
-                let told = file_attributes(&objects.attributes(node, Fields::ALL)?);
+                let told = file_attributes(objects, node)?;
                 // The kernel takes these two for names alone.
                 if cookie >= from && reply.add(told.ino, cookie + 1, name, &believed, &told, GENERATION) {
                     return Ok(());
@@ -46,14 +45,12 @@ impl Door {
             }
             let mut outcome = Ok(());
             objects.list(directory, from.max(FIRST_NAME), &mut |item| {
-                let told = objects.attributes(item.node, Fields::ALL).map_err(Errno::from).and_then(|attributes| {
-                    let told = file_attributes(&attributes);
+                let told = file_attributes(objects, item.node).and_then(|told| {
                     let name = OsStr::from_bytes(item.name);
                     if reply.add(told.ino, item.next_cookie, name, &believed, &told, GENERATION) {
                         return Ok(false);
                     }
-                    let name = Name { directory: number.0, name: item.name.into() };
-                    self.nodes.tell(objects, item.node, attributes.number, name).map(|()| true)
+                    self.nodes.tell(objects, item.node, told.ino.0).map(|()| true)
                 });
                 told.unwrap_or_else(|error| {
                     outcome = Err(error);

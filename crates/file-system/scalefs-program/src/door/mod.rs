@@ -28,13 +28,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fuser::{INodeNo, Notifier};
-use scalefs::{
-    Attributes, DataOperations, Direct, Errno, Fields, FileSystem, InProcess, Node, ObjectOperations, Outside, Process,
-};
+use fuser::{FileAttr, INodeNo, Notifier};
+use scalefs::{DataOperations, Errno, FileSystem, InProcess, Node, ObjectOperations, Outside, Process};
 
+use self::attributes::file_attributes;
 use self::callers::Callers;
-use self::nodes::{Name, Nodes};
+use self::nodes::Nodes;
 
 /// For how long the kernel believes what nobody else changes.
 const BELIEVED: Duration = Duration::from_secs(1 << 30);
@@ -100,20 +99,15 @@ impl Door {
     }
 
     /// The attributes of what a name leads to, of which the kernel is told.
-    fn look_up(
-        &self,
-        calls: &InProcess<'_, Outside>,
-        (directory, number): (Node<'_>, u64),
-        name: &[u8],
-    ) -> Result<Attributes, Errno> {
+    fn look_up(&self, calls: &InProcess<'_, Outside>, directory: Node<'_>, name: &[u8]) -> Result<FileAttr, Errno> {
         let objects = calls.objects();
         let key = objects.key(name).ok_or(Errno::ENAMETOOLONG)?;
         loop {
             let found = objects.look_up(directory, &key)?.ok_or(Errno::ENOENT)?;
             let node = objects.node(&found);
-            let attributes = objects.attributes(node, Fields::ALL)?;
+            let attributes = file_attributes(objects, node)?;
             if objects.still_same(&found)? {
-                self.nodes.tell(objects, node, attributes.number, Name { directory: number, name: name.into() })?;
+                self.nodes.tell(objects, node, attributes.ino.0)?;
                 return Ok(attributes);
             }
         }
@@ -130,13 +124,4 @@ impl Door {
 
 fn bytes(name: &OsStr) -> &[u8] {
     name.as_bytes()
-}
-
-/// The number of what a name leads to, if anything.
-fn number_of(objects: &Direct<'_, Outside>, directory: Node<'_>, name: &[u8]) -> Result<Option<u64>, Errno> {
-    let Some(key) = objects.key(name) else { return Ok(None) };
-    match objects.look_up(directory, &key)? {
-        Some(found) => Ok(Some(objects.number(objects.node(&found))?.0)),
-        None => Ok(None),
-    }
 }

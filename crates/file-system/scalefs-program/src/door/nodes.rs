@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scalefs::names;
-use scalefs::{Direct, Errno, FileSystem, InodeNumber, Node, ObjectOperations, OpenNode, Outside};
+use scalefs::{Direct, Errno, FileSystem, Node, ObjectOperations, OpenNode, Outside};
 
 /// Parts of the table, each with a lock of its own.
 const SHARDS: usize = 64;
@@ -56,18 +56,10 @@ impl Held {
     }
 }
 
-/// A name that led to an object when it was last heard of.
-#[derive(Clone)]
-pub(super) struct Name {
-    pub(super) directory: u64,
-    pub(super) name: Box<[u8]>,
-}
-
 struct Known {
     kept: Arc<Kept>,
     /// How often the kernel was told of it and has not forgotten it.
     count: u64,
-    name: Option<Name>,
 }
 
 /// What the kernel knows.
@@ -95,23 +87,13 @@ impl Nodes {
         }
     }
 
-    /// Counts that the kernel is told of an object, to which a name leads.
-    pub(super) fn tell<'v>(
-        &self,
-        objects: &'v Direct<'_, Outside>,
-        node: Node<'v>,
-        number: InodeNumber,
-        name: Name,
-    ) -> Result<(), Errno> {
-        match self.shard(number.0).entry(number.0) {
-            Entry::Occupied(mut known) => {
-                let known = known.get_mut();
-                known.count += 1;
-                known.name = Some(name);
-            }
+    /// Counts that the kernel is told of an object.
+    pub(super) fn tell<'v>(&self, objects: &'v Direct<'_, Outside>, node: Node<'v>, number: u64) -> Result<(), Errno> {
+        match self.shard(number).entry(number) {
+            Entry::Occupied(mut known) => known.get_mut().count += 1,
             Entry::Vacant(place) => {
                 let kept = Arc::new(Kept::new(&self.files, objects.retain(node)?));
-                place.insert(Known { kept, count: 1, name: Some(name) });
+                place.insert(Known { kept, count: 1 });
             }
         }
         Ok(())
@@ -126,17 +108,5 @@ impl Nodes {
         drop(shard);
         // Its reference is given up without the lock.
         drop(forgotten);
-    }
-
-    /// A name that leads to an object, as far as is known.
-    pub(super) fn name(&self, number: u64) -> Option<Name> {
-        self.shard(number).get(&number).and_then(|known| known.name.clone())
-    }
-
-    /// Notes another name of an object, if the kernel knows it.
-    pub(super) fn rename(&self, number: InodeNumber, name: Name) {
-        if let Some(known) = self.shard(number.0).get_mut(&number.0) {
-            known.name = Some(name);
-        }
     }
 }

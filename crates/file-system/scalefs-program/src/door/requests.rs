@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, FileAttr, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenAccMode, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use scalefs::names::RenameMode;
 use scalefs::{DataOperations, Errno, Kind, ObjectOperations, OpenFlags, attributes};
 
-use super::attributes::{GENERATION, absent, errno, file_attributes};
+use super::attributes::{GENERATION, absent, errno};
 use super::data::NewAttributes;
 use super::{Caching, Door, bytes};
 
@@ -22,16 +22,16 @@ const MAX_NAME_BYTES: u32 = 255;
 const ROUNDS_FOR_SPACE: u32 = 4;
 
 impl Door {
-    fn answer_entry(&self, reply: ReplyEntry, made: Result<scalefs::Attributes, Errno>) {
+    fn answer_entry(&self, reply: ReplyEntry, made: Result<FileAttr, Errno>) {
         match made {
-            Ok(attributes) => reply.entry(&self.believed(), &file_attributes(&attributes), GENERATION),
+            Ok(attributes) => reply.entry(&self.believed(), &attributes, GENERATION),
             Err(error) => reply.error(errno(error)),
         }
     }
 
-    fn answer_attributes(&self, reply: ReplyAttr, told: Result<scalefs::Attributes, Errno>) {
+    fn answer_attributes(&self, reply: ReplyAttr, told: Result<FileAttr, Errno>) {
         match told {
-            Ok(attributes) => reply.attr(&self.believed(), &file_attributes(&attributes)),
+            Ok(attributes) => reply.attr(&self.believed(), &attributes),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -76,7 +76,7 @@ impl Filesystem for Door {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let found = self.nodes.get(parent.0).and_then(|held| {
-            self.call_for_kernel(|calls| self.look_up(calls, (held.node(calls.objects()), parent.0), bytes(name)))
+            self.call_for_kernel(|calls| self.look_up(calls, held.node(calls.objects()), bytes(name)))
         });
         match found {
             Err(Errno::ENOENT) if self.caching == Caching::Full => {
@@ -133,8 +133,8 @@ impl Filesystem for Door {
         }
     }
 
-    fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, _: u32, reply: ReplyEntry) {
-        self.answer_entry(reply, self.make_node(request, parent, name, mode));
+    fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, rdev: u32, reply: ReplyEntry) {
+        self.answer_entry(reply, self.make_node(request, parent, name, (mode, rdev)));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
@@ -207,7 +207,7 @@ impl Filesystem for Door {
         match self.make_file(request, parent, name, (flags, mode)) {
             Ok(made) => {
                 let open = if self.has_no_opens { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
-                reply.created(&self.believed(), &file_attributes(&made), GENERATION, FileHandle(0), open);
+                reply.created(&self.believed(), &made, GENERATION, FileHandle(0), open);
             }
             Err(error) => reply.error(errno(error)),
         }
