@@ -10,7 +10,7 @@ import pytest
 from commutant.analyzer import JointCallSets
 from commutant.cli.main import run
 from commutant.documents import read
-from commutant.gains import CompareDocument, compare_interfaces, comparison_lines
+from commutant.gains import CompareDocument, compare_interfaces, comparison_lines, comparison_page
 from commutant.gains.correspondence import SameCode
 from commutant.lang import Interface, load_interface
 from commutant.support import UsageError
@@ -155,6 +155,116 @@ def test_a_gain_in_part_of_a_situation_is_told_apart(tmp_path: Path) -> None:
     assert gained is not None
     assert (gained.situations, gained.wholly, gained.in_part) == (1, 0, 1)
     assert gained.parameters == ()
+
+
+TICK = (
+    HEAD
+    + """
+class Model(Interface):
+    flag: bool
+    spare: bool
+    wide: bool
+    deep: bool
+    level: Annotated[int, Range(0, 5)]
+    value: int
+    @call
+    def tick(self) -> None:
+        pass
+"""
+)
+
+
+def ticking(body: str) -> str:
+    """A version of which `tick` returns where it commutes, and else says how often it ran."""
+    signature = "    def tick(self, quick: bool) -> int:\n"
+    lines = [*body.splitlines(), "self.value = self.value + 1", "return self.value"]
+    return TICK[: TICK.index("    def tick")] + signature + "".join(f"        {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("body", "lost"),
+    [
+        (
+            "if quick:\n    if self.flag:\n        return self.value\nelif not self.flag:\n    return self.value",
+            [],
+        ),
+        (
+            (
+                "either = self.flag or self.spare\n"
+                "if quick:\n    if either:\n        return self.value\nelif not either:\n    return self.value"
+            ),
+            [],
+        ),
+        (
+            (
+                "if quick:\n    if self.level < 3:\n        return self.value\n"
+                "elif self.level == 3 or self.level == 4 or self.level == 5:\n    return self.value"
+            ),
+            [],
+        ),
+        ("if self.flag:\n    if not quick:\n        return self.value\nelif quick:\n    pass", ["flag false"]),
+        ("if not self.flag:\n    if quick:\n        pass\nelif quick:\n    return self.value", ["flag false"]),
+        ("if quick:\n    if self.flag:\n        return self.value\nelse:\n    pass", ["flag false"]),
+        (
+            "if quick:\n    if self.flag:\n        return self.value\nelif self.spare:\n    return self.value",
+            ["flag false", "spare false"],
+        ),
+        (
+            "if quick:\n    if not self.flag:\n        return self.value\nelif not self.spare:\n    return self.value",
+            ["flag true", "spare true"],
+        ),
+    ],
+)
+def test_lost_is_what_no_value_of_an_own_parameter_serves(tmp_path: Path, body: str, lost: list[str]) -> None:
+    """Regression: a parameter that was decided before the state had to serve every state alone."""
+    first, second = versions(tmp_path, TICK, ticking(body))
+    document = compare_interfaces(first, second).document
+    entry = document.sets[0].lost
+    assert (entry is not None) == bool(lost) == bool(document.lost)
+    if entry is not None:
+        assert (entry.situations, entry.in_part, entry.confirmed) == (1, 1, 1)
+        assert entry.parameters == ()
+        assert [text for text in lost if text not in entry.example.first] == [], "the example is one that is lost"
+        assert document.unconfirmed == 0
+
+
+def test_nothing_is_lost_in_a_state_that_is_not_well_formed(tmp_path: Path) -> None:
+    condition = (
+        "    @well_formed('entries')\n    def positive(self, key: Key, entry: Entry) -> bool:\n"
+        "        return entry.value > 0\n    @call\n    def tick(self, key: Key, "
+    )
+    body = "if not quick and (key not in self.entries or self.entries[key].value > 0):\n    return self.value"
+    first, second = versions(
+        tmp_path,
+        *(
+            text.replace("flag: bool", "entries: Map[Key, Entry]")
+            .replace("choose,", "choose, well_formed,")
+            .replace("    @call\n    def tick(self, ", condition)
+            for text in (TICK.replace("(self)", "(self, )"), ticking(body))
+        ),
+    )
+    assert compare_interfaces(first, second).document.lost == 0
+
+
+def test_a_gain_by_different_values_in_different_states_is_whole(tmp_path: Path) -> None:
+    before = ticking("").replace(", quick: bool", "")
+    after = ticking(
+        "if quick:\n    if self.flag:\n        return self.value\nelif not self.flag:\n    return self.value"
+    )
+    first, second = versions(tmp_path, before, after)
+    gained = compare_interfaces(first, second).document.sets[0].gained
+    assert gained is not None
+    assert (gained.situations, gained.wholly, gained.confirmed) == (1, 1, 1)
+
+
+def test_a_loss_that_too_many_values_would_have_to_show_is_not_confirmed(tmp_path: Path) -> None:
+    first, second = versions(tmp_path, TICK, ticking("").replace("quick: bool", "speed: Annotated[int, Range(0, 40)]"))
+    document = compare_interfaces(first, second).document
+    entry = document.sets[0].lost
+    assert entry is not None
+    assert (entry.situations, entry.wholly, entry.confirmed, document.unconfirmed) == (1, 1, 0, 1)
+    assert "    concrete runs of the two models do not show it" in comparison_lines(document)
+    assert "(not confirmed)" in comparison_page(document, {})
 
 
 def test_an_unlucky_choice_is_no_situation(tmp_path: Path) -> None:

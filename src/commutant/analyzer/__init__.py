@@ -13,7 +13,7 @@ from commutant.analyzer.analysis import (
 from commutant.analyzer.commute import CallSet, PathOutcome
 from commutant.analyzer.condition import Conjunction, Fact, constants_of, facts_of, rename_constants
 from commutant.analyzer.document import AnalysisDocument, KeptAnalysis, SetEntry
-from commutant.analyzer.facts import contradictory
+from commutant.analyzer.facts import Bounds, Facts, contradictory
 from commutant.analyzer.joint import JointCallSets, JointOutcome, check_correspondence, shared_attributes
 from commutant.analyzer.words.sentences import Phrase, phrase, sentence_of
 from commutant.analyzer.words.vocabulary import Vocabulary
@@ -22,9 +22,11 @@ from commutant.pool import executor_named
 __all__ = [
     "Analysis",
     "AnalysisDocument",
+    "Bounds",
     "CallSet",
     "Conjunction",
     "Fact",
+    "Facts",
     "JointCallSets",
     "JointOutcome",
     "KeptAnalysis",

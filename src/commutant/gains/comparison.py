@@ -121,16 +121,14 @@ def _compare(work: _Work) -> ComparedSetEntry:
         one.refused,
         one.commuting,
         _changed(one.gained, one.own_parameters),
-        _changed(one.lost, one.own_parameters),
+        _changed(one.lost, ()),
     )
 
 
 def _changed(changes: Sequence[ChangedSituation], own: Sequence[str]) -> ChangedEntry | None:
     if not changes:
         return None
-    confirmed = [change.example.is_confirmed for change in changes]
-    in_order = sorted(zip(changes, confirmed, strict=True), key=lambda both: (not both[1], both[0].example.size))
-    smallest, is_confirmed = in_order[0]
+    smallest = min(changes, key=lambda change: (not change.confirmed, change.example.size))
     fewest = sorted({text for change in changes for text in change.parameters})
     wholly = sum(change.wholly for change in changes)
     return ChangedEntry(
@@ -138,8 +136,8 @@ def _changed(changes: Sequence[ChangedSituation], own: Sequence[str]) -> Changed
         wholly,
         len(changes) - wholly,
         tuple(fewest or own),
-        sum(confirmed),
-        ExampleEntry(str(smallest.example.first), str(smallest.example.second), is_confirmed),
+        sum(change.confirmed for change in changes),
+        ExampleEntry(str(smallest.example.first), str(smallest.example.second), smallest.confirmed),
     )
 
 

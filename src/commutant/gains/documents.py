@@ -14,7 +14,7 @@ Calls = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 class ExampleEntry(Part, frozen=True):
     """A state with arguments in which one interface's calls commute and the other's do not, in words. `confirmed`: both
-    models, run on these values, show it."""
+    models, run on these values, show it; of a loss, the second one with every value of its own parameters."""
 
     first: str
     second: str
@@ -23,8 +23,8 @@ class ExampleEntry(Part, frozen=True):
 
 class ChangedEntry(Part, frozen=True):
     """Situations gained or lost: how many, how many of them in every state and how many only in some, which values of
-    the second interface's own parameters serve (the fewest of them), how many of the smallest examples were confirmed,
-    and the smallest of all."""
+    the second interface's own parameters serve (the fewest of them; none do in what is lost), how many of the smallest
+    examples were confirmed, and the smallest of all."""
 
     situations: Count
     wholly: Count

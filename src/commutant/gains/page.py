@@ -101,9 +101,11 @@ def _rows(one: ComparedSetEntry) -> Sequence[str]:
     for kind, entry in (("gained", one.gained), ("lost", one.lost)):
         if entry is not None:
             part = f", {entry.in_part} in part" if entry.in_part else ""
+            doubt = "" if entry.example.confirmed else "<br>(not confirmed)"
             rows.append(
                 f"<tr><td>{escape(', '.join(one.calls))}</td><td>{entry.situations} {kind}{part}</td>"
                 f"<td>{escape(', '.join(entry.parameters))}</td>"
-                f"<td><code>{escape(entry.example.first)}</code><br><code>{escape(entry.example.second)}</code></td></tr>"
+                f"<td><code>{escape(entry.example.first)}</code><br><code>{escape(entry.example.second)}</code>"
+                f"{doubt}</td></tr>"
             )
     return rows

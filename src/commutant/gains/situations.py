@@ -2,55 +2,43 @@
 
 A *situation* is a path of the first interface's calls: what it has decided of the state and the arguments. Where these
 calls do not commute and the second interface's do, for some value of the parameters that only it has, the situation is
-*gained*; where they commute and the second's do not for any value, it is *lost*. Wholly means in every state of the
-situation. A path is no situation of its own if it is only an unlucky choice of the implementation: another one commutes
-in its states.
+*gained*; where they commute and in some state the second's do not for any value, it is *lost*. Wholly means in every
+state of the situation. A path is no situation of its own if it is only an unlucky choice of the implementation: another
+one commutes in its states.
 """
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from commutant.analyzer import (
     Conjunction,
     JointCallSets,
     JointOutcome,
+    Vocabulary,
     constants_of,
     contradictory,
     facts_of,
     rename_constants,
 )
+from commutant.gains.coverage import Coverage
+from commutant.gains.examples import TwoExamples
 from commutant.guard import faults_of, no_state, time_limit
 from commutant.lang import Interface, Sort
 from commutant.symbolic import Context, explore
-from commutant.testgen import Example, Valuation, commutes_concretely, difference, sorts_of
+from commutant.testgen import Example, Valuation, sorts_of
 
 _OWN = re.compile(r"\w+\.\d+'\.")
 _CHOICE = re.compile(r"\w+\.\d+'?\.choice\.")
 _PARAMETER = re.compile(r"\w+\.\d+'\.(\w+)$")
 
-
-class TwoExamples(NamedTuple):
-    """One state and arguments, as each of the two interfaces has them."""
-
-    first: Example
-    second: Example
-
-    @property
-    def size(self) -> tuple[int, int, int]:
-        """Smaller is simpler."""
-        return self.first.size
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether both models, run on these values, show it: one tells the orders apart, the other does not."""
-        refused, commuting = self if self.second.commutes else reversed(self)
-        return difference(refused) is not None and commutes_concretely(commuting)
+MAX_EXAMPLES = 16
+"""So many examples of a loss are run to find one that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +50,12 @@ class JointPath:
     decided: int
     first_commutes: bool
     second_commutes: bool
-    example: TwoExamples | None
+    examples: tuple[TwoExamples, ...]
+
+    @property
+    def state_facts(self) -> Conjunction:
+        """What was decided but of what is the second interface's own: its parameters and its choices."""
+        return tuple(fact for fact in self.facts if not any(map(_OWN.match, constants_of(fact))))
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -78,12 +71,13 @@ class JointPath:
 
 @dataclass(frozen=True, slots=True)
 class ChangedSituation:
-    """A situation gained or lost: wholly or in part, by which values of the second interface's own parameters (the
-    fewest), and an example."""
+    """A situation gained or lost: wholly or in part, gained by which values of the second interface's own parameters
+    (the fewest), and an example; `confirmed`: runs of both models show it."""
 
     wholly: bool
     parameters: frozenset[str]
     example: TwoExamples
+    confirmed: bool
 
 
 @dataclass(slots=True)
@@ -111,29 +105,43 @@ def compare_set(
     own = tuple(sorted({name for names in sets.own_parameters for name in names}))
     comparison = SetComparison(calls, calls_of_second, own)
     sorts = {**sorts_of(first), **sorts_of(second)}
+    outside: list[Conjunction] = []
     with time_limit(first, calls):
-        leaves = list(_leaves(sets, sorts))
+        leaves = list(_leaves(sets, sorts, outside))
     if not leaves:
         raise no_state(first, calls)
     situations = [list(group) for _, group in groupby(leaves, key=lambda leaf: leaf.facts[: leaf.decided])]
     commuting = [_renamed(group[0]) for group in situations if group[0].first_commutes]
+    halves = ((first, sets.first.signatures), (second, sets.second.signatures))
+    bounds = {name: bound for half in halves for name, bound in Vocabulary(*half).bounds.items()}
+    coverage = Coverage(bounds, outside)
     for group in situations:
-        _judge(group, commuting, comparison)
+        _judge(group, commuting, coverage, sets.own_parameters, comparison)
     return comparison
 
 
-def _leaves(sets: JointCallSets, sorts: dict[str, type[Sort]]) -> Iterator[JointPath]:
+def _leaves(sets: JointCallSets, sorts: dict[str, type[Sort]], outside: list[Conjunction]) -> Iterator[JointPath]:
+    """The paths; what no well-formed state has decided is put into `outside`."""
     for path in explore(sets.run):
-        found = path.result
+        found, facts = path.result, facts_of(path.context, path.decisions)
         if found is None:
+            leaf = JointPath(facts, 0, False, False, ())
+            if not _has_choice(facts):  # else it may be the choice that is excluded
+                outside.append(leaf.state_facts)
             continue
         first, second = found.first.commutes, found.second.commutes
-        example = _example(sets, path.context, found, sorts) if first != second else None
-        yield JointPath(facts_of(path.context, path.decisions), found.decided, first, second, example)
+        is_lost = first and not second and any(sets.own_parameters)
+        examples = tuple(
+            _example(sets, path.context, found, sorts, unusual=unusual)
+            for unusual in ((False, True) if is_lost else (False,) if first != second else ())
+        )
+        yield JointPath(facts, found.decided, first, second, examples)
 
 
-def _example(sets: JointCallSets, context: Context, found: JointOutcome, sorts: dict[str, type[Sort]]) -> TwoExamples:
-    valuation = Valuation(context, sorts)
+def _example(
+    sets: JointCallSets, context: Context, found: JointOutcome, sorts: dict[str, type[Sort]], *, unusual: bool
+) -> TwoExamples:
+    valuation = Valuation(context, sorts, unusual=unusual)
     halves: list[tuple[bool, Interface, tuple[tuple[str, dict[str, Any]], ...]]] = []
     for calls, outcome in ((sets.first.calls, found.first), (sets.second.calls, found.second)):
         arguments = [{name: valuation(value) for name, value in given.items()} for given in outcome.arguments]
@@ -148,41 +156,53 @@ def _example(sets: JointCallSets, context: Context, found: JointOutcome, sorts: 
     return TwoExamples(*(Example((), *half, values) for half in halves))
 
 
-def _judge(group: Sequence[JointPath], commuting: Sequence[Conjunction], comparison: SetComparison) -> None:
+def _judge(
+    group: Sequence[JointPath],
+    commuting: Sequence[Conjunction],
+    coverage: Coverage,
+    own: Sequence[Collection[str]],
+    comparison: SetComparison,
+) -> None:
     """Counts a situation, given as the paths through it."""
     facts = group[0].facts[: group[0].decided]
+    refused = [leaf for leaf in group if not leaf.second_commutes]
+    served = [leaf for leaf in group if leaf.second_commutes]
+    cubes = list(dict.fromkeys(leaf.state_facts for leaf in served))
     if group[0].first_commutes:
         comparison.commuting += 1
-        if not _covered(group, group[0].decided):
-            changed = [leaf for leaf in group if not leaf.second_commutes]
-            wholly = not any(leaf.second_commutes for leaf in group)
-            comparison.lost.append(_change(changed, wholly=wholly))
+        lost = [leaf for leaf in refused if not coverage.covers(cubes, leaf.state_facts)]
+        if lost:
+            comparison.lost.append(_lost(lost, cubes, coverage, own))
         return
     if _has_choice(facts) and any(not contradictory([*facts, *other]) for other in commuting):
         comparison.unlucky += 1
         return
     comparison.refused += 1
-    changed = [leaf for leaf in group if leaf.second_commutes]
-    if changed:
-        comparison.gained.append(_change(changed, wholly=_covered(group, group[0].decided)))
+    if served:
+        wholly = all(coverage.covers(cubes, leaf.state_facts) for leaf in refused)
+        comparison.gained.append(_gained(served, wholly=wholly))
 
 
-def _change(leaves: Sequence[JointPath], *, wholly: bool) -> ChangedSituation:
+def _gained(leaves: Sequence[JointPath], *, wholly: bool) -> ChangedSituation:
     fewest = min(leaves, key=lambda leaf: (len(leaf.parameters), sorted(leaf.parameters)))
-    alike = [leaf.example for leaf in leaves if leaf.parameters == fewest.parameters and leaf.example is not None]
-    return ChangedSituation(wholly, fewest.parameters, min(alike, key=lambda example: example.size))
+    alike = [example for leaf in leaves if leaf.parameters == fewest.parameters for example in leaf.examples]
+    smallest = min(alike, key=lambda example: example.size)
+    return ChangedSituation(wholly, fewest.parameters, smallest, smallest.shows_gain)
 
 
-def _covered(leaves: Sequence[JointPath], depth: int) -> bool:
-    """Whether in every state of these paths, which have decided alike so far, the second interface's calls commute for
-    some value of what is its own: of its parameters and its choices."""
-    if len(leaves) == 1:
-        return leaves[0].second_commutes
-    sides: dict[bool, list[JointPath]] = {}
-    for leaf in leaves:
-        sides.setdefault(leaf.facts[depth].holds, []).append(leaf)
-    found = [_covered(side, depth + 1) for side in sides.values()]
-    return any(found) if any(map(_OWN.match, constants_of(leaves[0].facts[depth]))) else all(found)
+def _lost(
+    leaves: Sequence[JointPath], served: Sequence[Conjunction], coverage: Coverage, own: Sequence[Collection[str]]
+) -> ChangedSituation:
+    """A loss on these paths, with an example that shows it if there is one: of a path that is lost in part, some states
+    are served by other values of what is the second interface's own."""
+    candidates = [
+        (coverage.meets(served, leaf.state_facts), example.size, example.second.size, number, example)
+        for number, leaf in enumerate(leaves)
+        for example in leaf.examples
+    ]
+    in_order = [example for *_, example in sorted(candidates, key=lambda one: one[:-1])]
+    shown = next((example for example in in_order[:MAX_EXAMPLES] if example.shows_loss(own)), None)
+    return ChangedSituation(not served, frozenset(), shown or in_order[0], shown is not None)
 
 
 def _has_choice(facts: Conjunction) -> bool:
