@@ -328,6 +328,122 @@ def test_calls_whose_helpers_differ_are_not_the_same(tmp_path: Path) -> None:
     assert SameCode(first, second).of("step", "step")
 
 
+MIXING = (
+    HEAD.replace(
+        "    value: int\n",
+        "    value: int\n    def mix(self, new: int) -> int:\n        return scaled(self.value) + new\n",
+    )
+    + """
+class Outer(Struct):
+    \"\"\"Holds another.\"\"\"
+    entry: Entry
+
+class Store(Interface):
+    entries: Map[Key, Outer]
+    @call
+    def put(self, key: Key, new: int) -> None:
+        self.entries[key] = Outer(entry=Entry(value=new))
+
+STEP = 1
+
+def scaled(value, times=1):
+    return value * STEP * times
+"""
+)
+
+
+@pytest.mark.parametrize("text", [MIXING, f"from __future__ import annotations\n{MIXING}"])
+def test_classes_whose_methods_name_something_else_are_not_alike(tmp_path: Path, text: str) -> None:
+    """Regression: methods were compared by their code, and not by what they name and their default values."""
+    mixing = "def mix(self, new: int)"
+    for number, (change, is_alike) in enumerate(
+        [
+            (("def scaled", "OTHER = 1\n\ndef scaled"), True),
+            (("STEP = 1", "STEP = 2"), False),
+            (("times=1", "times=2"), False),
+            ((mixing, "def mix(self, new: int = 3)"), False),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        first, second = versions(folder, text, text.replace(*change))
+        assert (first.state_types() == second.state_types()) == is_alike, change
+        if not is_alike:
+            with pytest.raises(UsageError, match="where a class of that name is declared differently"):
+                compare_interfaces(first, second)
+
+
+def test_enumerations_whose_methods_differ_are_not_alike(tmp_path: Path) -> None:
+    kind = (
+        "from enum import Enum\nLIMIT = 1\n\nclass Kind(Enum):\n    ONE = 1\n    TWO = 2\n    @property\n"
+        "    def last(self):\n        return self.value > LIMIT\n"
+    )
+    model = "\nclass Model(Interface):\n    kind: Kind\n    @call\n    def look(self) -> bool:\n        return False\n"
+    for number, change in enumerate(["LIMIT = 1", "LIMIT = 2"]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        first, second = versions(folder, HEAD + kind + model, HEAD + kind.replace("LIMIT = 1", change) + model)
+        assert (first.state_types() == second.state_types()) == (number == 0)
+
+
+def test_a_call_that_hands_itself_on_is_not_the_same(tmp_path: Path) -> None:
+    """Regression: what a function does with the interface that it is given was compared by the function's text."""
+    text = (
+        HEAD + "\ndef helper(_, model, new):\n    model._set(new)\n\nclass Model(Interface):\n    value: int\n"
+        "    def _set(self, new):\n        self.value = new\n"
+        "    @call\n    def put(self, new: int) -> None:\n        helper(0, self, new)\n"
+        "    @call\n    def get(self) -> int:\n        return self.value\n"
+    )
+    first, second = versions(tmp_path, text, text.replace("self.value = new", "self.value = self.value + new"))
+    same = SameCode(first, second)
+    assert not same.of("put", "put")
+    assert same.of("get", "get")
+    gained = next(one.gained for one in compare_interfaces(first, second).document.sets if one.calls == ("put", "put"))
+    assert gained is not None
+
+
+def test_calls_that_call_each_other_are_the_same_only_together(tmp_path: Path) -> None:
+    text = (
+        HEAD + "\nSTEP = 1\n\nclass Model(Interface):\n    value: int\n"
+        "    def _one(self, deep):\n        return self._two(deep) + self._three()\n"
+        "    def _three(self):\n        return STEP\n"
+        "    def _two(self, deep):\n        return self._one(False) if deep else 0\n"
+        "    @call\n    def one(self) -> int:\n        return self._one(True)\n"
+        "    @call\n    def two(self) -> int:\n        return self._two(True)\n"
+    )
+    first, second = versions(tmp_path, text, text.replace("STEP = 1", "STEP = 2"))
+    same = SameCode(first, second)
+    assert not same.of("one", "one")
+    assert not same.of("two", "two"), "it was taken for the same while it was asked of the other"
+
+
+def test_conditions_that_name_something_else_are_not_the_same(tmp_path: Path) -> None:
+    text = (
+        HEAD.replace("choose,", "choose, well_formed,") + "\nLEAST = 1\n\nclass Model(Interface):\n    value: int\n"
+        "    @well_formed\n    def enough(self) -> bool:\n        return self.value >= LEAST\n"
+        "    @call\n    def get(self) -> int:\n        return self.value\n"
+    )
+    for number, change in enumerate(["LEAST = 1", "LEAST = 2"]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        first, second = versions(folder, text, text.replace("LEAST = 1", change) + "\nOTHER = 1\n")
+        assert SameCode(first, second).of("get", "get") == (number == 0)
+
+
+def test_super_finds_what_differs_above(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text(
+        HEAD + "\nclass Low(Interface):\n    value: int\n    def step(self):\n        return 1\n\n"
+        "class Other(Low):\n    def step(self):\n        return 2\n\n"
+        "class Calls(Low):\n    def step(self):\n        return 0\n"
+        "    @call\n    def add(self) -> int:\n        return super().step()\n\n"
+        "class First(Calls, Low):\n    pass\n\nclass Alike(Calls):\n    pass\n\n"
+        "class Second(Calls, Other):\n    pass\n"
+    )
+    first, alike, second = (load_interface(f"{tmp_path}/models.py:{name}") for name in ("First", "Alike", "Second"))
+    assert SameCode(first, alike).of("add", "add")
+    assert not SameCode(first, second).of("add", "add")
+
+
 @pytest.mark.parametrize(
     ("after", "message"),
     [

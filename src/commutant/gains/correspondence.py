@@ -10,15 +10,18 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Mapping
-from types import CodeType, FunctionType
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from commutant.analyzer import shared_attributes
-from commutant.lang import Interface, same_code
+from commutant.lang import Interface, SameValues, assuming_same, names_in
 from commutant.support import UsageError, did_you_mean
 
 _ALWAYS = ("equivalent", "touch")
 """Methods that the exploration asks besides the calls."""
+
+_ENGINE = "commutant.lang."
+"""Where `Interface` is defined."""
 
 
 def corresponding_calls(
@@ -64,9 +67,9 @@ class SameCode:
         self._second = second
         shared = shared_attributes(first, second)
         self._state_is_shared = shared == first.state_types().keys()
-        self._conditions = _conditions(first, shared) == _conditions(second, shared)
+        self._same = SameValues()
         self._known: dict[tuple[str, str], bool] = {}
-        self._functions: dict[tuple[int, int], bool] = {}
+        self._conditions = self._same_conditions(_conditions(first, shared), _conditions(second, shared))
 
     def of(self, call: str, other: str) -> bool:
         """Whether the first interface's call and the other's do the same, whatever the state."""
@@ -78,41 +81,46 @@ class SameCode:
             and self._methods(call, other)
         )
 
+    def _same_conditions(self, mine: Mapping[str, list[Any]], theirs: Mapping[str, list[Any]]) -> bool:
+        return mine.keys() == theirs.keys() and all(
+            len(mine[about]) == len(theirs[about]) and all(map(self._values, mine[about], theirs[about]))
+            for about in mine
+        )
+
     def _methods(self, name: str, other: str) -> bool:
         known = self._known.get((name, other))
         if known is not None:
             return known
-        self._known[name, other] = True  # while it is being looked at: calls may call each other
         mine, theirs = (inspect.getattr_static(owner, one, None) for owner, one in self._sides(name, other))
-        same = self._values(mine, theirs)
-        self._known[name, other] = same
-        return same
+        return assuming_same(self._known, (name, other), lambda: self._values(mine, theirs))
 
     def _sides(self, name: str, other: str) -> tuple[tuple[type[Interface], str], tuple[type[Interface], str]]:
         return (self._first, name), (self._second, other)
 
     def _values(self, mine: Any, theirs: Any) -> bool:
-        if not isinstance(mine, FunctionType) or not isinstance(theirs, FunctionType):
-            return mine is theirs or (type(mine) is type(theirs) and not callable(mine) and bool(mine == theirs))
-        if mine.__name__ != theirs.__name__ or not same_code(mine.__code__, theirs.__code__):
+        """Whether two attributes of the interfaces are the same; of methods, also what they ask of `self`."""
+        if not self._same.of(mine, theirs):
             return False
-        if (mine.__defaults__, mine.__kwdefaults__) != (theirs.__defaults__, theirs.__kwdefaults__):
-            return False
-        if mine is not theirs and (mine.__closure__ or theirs.__closure__):
-            return False  # what it closes over is not looked at
-        if not all(self._globals(name, mine, theirs) for name in names_in(mine.__code__)):
-            return False
-        return all(self._methods(name, name) for name in names_of_self(mine) if not name.startswith("__"))
+        if not isinstance(mine, FunctionType):
+            return True
+        names = names_of_self(mine)
+        return (
+            names is not None
+            and all(self._methods(name, name) for name in names.of_self if not name.startswith("__"))
+            and all(
+                self._values(_above(self._first, mine, name), _above(self._second, theirs, name))
+                for name in names.of_super
+            )
+        )
 
-    def _globals(self, name: str, mine: FunctionType, theirs: FunctionType) -> bool:
-        one, other = mine.__globals__.get(name), theirs.__globals__.get(name)
-        if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-            pair = (id(one), id(other))
-            if one is not other and pair not in self._functions:
-                self._functions[pair] = True  # while it is being looked at: functions may call each other
-                self._functions[pair] = self._values(one, other)
-            return one is other or self._functions[pair]
-        return one is other or (not callable(one) and bool(one == other))
+
+def _above(interface: type[Interface], method: FunctionType, name: str) -> Any:
+    """What `super()` in a method finds by a name."""
+    bases = iter(interface.__mro__)
+    for base in bases:
+        if any(value is method for value in vars(base).values()):
+            break
+    return next((vars(base)[name] for base in bases if name in vars(base)), None)
 
 
 def _parameters(interface: type[Interface], call: str) -> list[tuple[str, Any]]:
@@ -120,48 +128,44 @@ def _parameters(interface: type[Interface], call: str) -> list[tuple[str, Any]]:
     return list(interface.signature(call).parameters.items())
 
 
-def _conditions(interface: type[Interface], shared: frozenset[str]) -> list[tuple[str, list[Any]]]:
-    return [
-        (about, [_Code(function.__code__) for function in functions])
-        for about, functions in sorted(interface.well_formedness().items())
+def _conditions(interface: type[Interface], shared: frozenset[str]) -> dict[str, list[Any]]:
+    return {
+        about: functions
+        for about, functions in interface.well_formedness().items()
         if not about or about.partition(".")[0] in shared
-    ]
+    }
 
 
-class _Code:
-    """A function's code, equal to any that is compiled from equal text."""
+class NamesOfSelf(NamedTuple):
+    """The names that a method asks of its first argument, and those that it asks of `super()`."""
 
-    def __init__(self, code: CodeType) -> None:
-        self._code = code
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Code) and same_code(self._code, other._code)
-
-    __hash__ = None  # type: ignore[assignment]
+    of_self: frozenset[str]
+    of_super: frozenset[str]
 
 
-def names_of_self(function: FunctionType) -> set[str]:
-    """The names that a method asks of its first argument; all that it speaks of where that cannot be said."""
+def names_of_self(function: FunctionType) -> NamesOfSelf | None:
+    """What a method asks of its first argument; None where that cannot be said, since it does something else with it,
+    as to hand it to a function. What the engine itself defines asks for no more than it names, and what `equivalent`
+    asks by `getattr` are attributes of the state, which are compared as such."""
+    if function.__module__.startswith(_ENGINE):
+        return NamesOfSelf(frozenset(names_in(function.__code__)), frozenset())
     if not function.__code__.co_argcount:
-        return set()
+        return NamesOfSelf(frozenset(), frozenset())
     itself = function.__code__.co_varnames[0]
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):
-        return names_in(function.__code__)
+        return None
     uses = sum(isinstance(node, ast.Name) and node.id in (itself, "super") for node in ast.walk(tree))
-    asked = [
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == itself
-    ]
-    return set(asked) if len(asked) == uses else names_in(function.__code__)
-
-
-def names_in(code: CodeType) -> set[str]:
-    """The names of globals and attributes that a function speaks of, functions within it included."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= names_in(constant)
-    return found
+    of_self, of_super, of_state = [], [], 0
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=asked) if name == itself:
+                of_self.append(asked)
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[], keywords=[]), attr=asked):
+                of_super.append(asked)
+            case ast.Call(func=ast.Name(id="getattr" | "type"), args=[ast.Name(id=name), *_]) if name == itself:
+                of_state += function.__name__ == "equivalent"
+    if len(of_self) + len(of_super) + of_state != uses:
+        return None
+    return NamesOfSelf(frozenset(of_self), frozenset(of_super))

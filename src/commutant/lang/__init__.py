@@ -1,6 +1,8 @@
 """What the author of a model imports: `from commutant.lang import Interface, Map, Sort, Struct, call, Errno`."""
 
-from commutant.lang.alike import same_code as same_code
+from commutant.lang.alike import SameValues as SameValues
+from commutant.lang.alike import assuming_same as assuming_same
+from commutant.lang.alike import names_in as names_in
 from commutant.lang.errno import Errno, Signal
 from commutant.lang.first_model import new_model as new_model
 from commutant.lang.interface import WHOLE_STATE as WHOLE_STATE

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from commutant.lang.alike import building_alike, value_classes
+from commutant.lang.alike import AlikeClasses, value_classes
 from commutant.lang.interface import Interface
 from commutant.support import UsageError, did_you_mean, text_of
 
@@ -155,15 +155,26 @@ def _module_from_file(path: Path, beside: type[Interface] | None = None) -> Modu
         name += f"_beside_{hashlib.sha256(beside.__module__.encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
+    _keep_alive()
+    _models.add(name)
+    while True:
+        alike = AlikeClasses(known)
+        module = _executed(name, path, alike if known else None)
+        mistaken = alike.mistaken()
+        if not mistaken:
+            return module
+        known = {one: value for one, value in known.items() if one not in mistaken}
+
+
+def _executed(name: str, path: Path, alike: AlikeClasses | None) -> ModuleType:
+    """The module of a file, run from its beginning."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: cannot be loaded as a Python file")
     module = importlib.util.module_from_spec(spec)
-    if known:
-        vars(module)["__builtins__"] = {**vars(builtins), "__build_class__": building_alike(known)}
+    if alike is not None:
+        vars(module)["__builtins__"] = {**vars(builtins), "__build_class__": alike.build}
     sys.modules[name] = module
-    _keep_alive()
-    _models.add(name)
     try:
         spec.loader.exec_module(module)
     except UsageError:
