@@ -85,8 +85,7 @@ def command(
         console.message(f"{corpus.interface} has no setup(): set-ups were found by a search over its calls")
     if corpus.level == "cover":
         left_out = sum(corpus.left_out.values())
-        every = len(corpus.tests) + left_out
-        console.message(f"level cover leaves out {left_out} of the {every} tests of level conflict")
+        console.message(f"level cover leaves out at most {plural(left_out, 'test')} of level conflict")
     made = f"{plural(len(corpus.tests), 'test')} of {corpus.interface}, level {corpus.level}"
     console.write(f"{made}: {console.one_line(str(path))}\n")
     if (test := first_test(corpus.tests)) is not None:

@@ -57,7 +57,7 @@ class Corpus:
     analysis: Analysis | None = field(default=None, compare=False, repr=False)
     has_searched: bool = field(default=False, compare=False)
     left_out: Mapping[tuple[str, ...], int] = field(default_factory=dict, compare=False)
-    """Per set of calls, how many tests of level `conflict` the level `cover` leaves out."""
+    """Per set of calls, how many tests of level `conflict` the level `cover` leaves out at most."""
 
     @property
     def without_setup(self) -> dict[str, int]:

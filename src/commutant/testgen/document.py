@@ -25,8 +25,9 @@ class GeneratedSetEntry(Part, frozen=True):
 class GenerateDocument(Document, frozen=True):
     """An analysis with the number of tests per set; `corpus` is the file that was written.
 
-    `left_out` counts the tests of level `conflict` that level `cover` leaves out. Per set of calls, `without_setup`
-    counts the classes that have no test, and `untested` says why.
+    `left_out` counts the tests of level `conflict` that level `cover` leaves out at most: some of them might have no
+    set-up, which is not looked for. Per set of calls, `without_setup` counts the classes that have no test, and
+    `untested` says why.
     """
 
     interface: str

@@ -153,8 +153,8 @@ def _from_kept(
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSet:
-    """The tests of one set as a member of a corpus file, how many they are, how many more the level leaves out, and
-    which of its classes have none; `has_searched`: the calls of a set-up were found by search."""
+    """The tests of one set as a member of a corpus file, how many they are, how many more the level leaves out at most,
+    and which of its classes have none; `has_searched`: the calls of a set-up were found by search."""
 
     packed: bytes
     tests: int

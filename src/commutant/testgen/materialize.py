@@ -82,7 +82,8 @@ class Materializer:
             raise untestable
 
     def count(self, context: Context, outcome: PathOutcome) -> int:
-        """How many tests a class has, one per placement; they are not made, and are none any more for `lines`."""
+        """How many tests a class has if it has a set-up, one per placement; they are not made, and are none any more
+        for `lines`."""
         valuation = Valuation(context, self.sorts, outcome.arguments)
         arguments = [list(map(valuation.frozen, given.values())) for given in outcome.arguments]
         return len(self._new_placements(context, outcome, arguments))
