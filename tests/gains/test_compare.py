@@ -228,6 +228,27 @@ def test_lost_is_what_no_value_of_an_own_parameter_serves(tmp_path: Path, body: 
         assert document.unconfirmed == 0
 
 
+@pytest.mark.parametrize(
+    ("quick", "slow", "shown"),
+    [
+        ("self.flag", "self.spare", ["flag false", "spare false"]),
+        ("not self.flag or self.spare", "not self.wide or self.deep", None),
+    ],
+)
+def test_an_example_of_a_loss_is_one_that_no_other_value_serves(
+    tmp_path: Path, quick: str, slow: str, shown: list[str] | None
+) -> None:
+    """No one path is lost in all its states; where two attributes that are open have to differ, none is shown."""
+    look = "    @call\n    def look(self) -> int:\n        return self.value\n"
+    body = f"if quick:\n    if {quick}:\n        return 0\nelif {slow}:\n    return 0"
+    first, second = versions(tmp_path, TICK + look, ticking(body).replace("return self.value", "return 0") + look)
+    document = compare_interfaces(first, second).document
+    entry = next(one.lost for one in document.sets if one.calls == ("tick", "look"))
+    assert entry is not None
+    assert (entry.situations, entry.in_part, entry.confirmed) == (1, 1, shown is not None)
+    assert [text for text in shown or () if text not in entry.example.first] == []
+
+
 def test_nothing_is_lost_in_a_state_that_is_not_well_formed(tmp_path: Path) -> None:
     condition = (
         "    @well_formed('entries')\n    def positive(self, key: Key, entry: Entry) -> bool:\n"
