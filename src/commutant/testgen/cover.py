@@ -29,7 +29,7 @@ from commutant.lang import Interface
 from commutant.symbolic import Context, Term, explore, value_of
 
 
-class Part(NamedTuple):
+class CallPart(NamedTuple):
     """A part of a call: its term, and what it may be equal to: parts of the same kind."""
 
     term: Term
@@ -44,7 +44,7 @@ class OwnPath:
     number: int = -1
     fact: Fact | None = None
     sides: dict[bool, OwnPath] = field(default_factory=dict)
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CallPart, ...] = ()
 
 
 @lru_cache(maxsize=256)
@@ -63,10 +63,10 @@ def own_paths(interface: Any, call: str) -> OwnPath:
     return root
 
 
-def _parts(interface: type[Interface], context: Context, facts: Sequence[Fact]) -> Iterator[Part]:
+def _parts(interface: type[Interface], context: Context, facts: Sequence[Fact]) -> Iterator[CallPart]:
     """The parts of a path of which facts speak, in the order in which they do."""
     values = KnownValues(context)
-    found: dict[Term, Part] = {}
+    found: dict[Term, CallPart] = {}
     for fact in facts:
         terms = [fact.left] if fact.kind == "bool" else [fact.left, fact.right] if fact.kind == "same" else []
         terms += [term for term, _ in fact.left] if fact.kind in ("<=", "==") else []
@@ -76,10 +76,10 @@ def _parts(interface: type[Interface], context: Context, facts: Sequence[Fact]) 
                 pending += term[2]
                 for place, argument in enumerate(term[2]):
                     if values.sort_of(argument) is None and argument[0] != "value":
-                        found.setdefault(argument, Part(argument, (term[1], place)))
+                        found.setdefault(argument, CallPart(argument, (term[1], place)))
             sort = values.sort_of(term)
             if sort is not None and sort not in context.content_sorts:
-                found.setdefault(term, Part(term, sort))
+                found.setdefault(term, CallPart(term, sort))
     yield from found.values()
 
 

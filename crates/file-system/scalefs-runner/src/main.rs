@@ -25,6 +25,7 @@ mod operation;
 mod options;
 mod outside;
 mod own_memory;
+mod paths;
 mod plain;
 mod process_calls;
 mod seats;
@@ -34,6 +35,7 @@ mod surroundings;
 mod target;
 mod transacted;
 mod transacting;
+mod tree_arguments;
 mod tree_calls;
 mod values;
 

@@ -8,8 +8,9 @@ use wire::value::Value;
 
 use crate::calls::{self, Map};
 use crate::memory;
-use crate::name_calls::{NameCall, Named, Path};
+use crate::name_calls::NameCall;
 use crate::outside::{self, Look};
+use crate::paths::{Named, Path};
 use crate::process_calls::{self, ProcessWork};
 use crate::socket_calls::{self, Came, SocketWork};
 use crate::subject::Subject;

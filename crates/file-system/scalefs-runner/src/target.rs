@@ -32,7 +32,7 @@ use crate::subject::Subject;
 use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
 use crate::transacted::Stage;
 use crate::transacting::Transacting;
-use crate::tree_calls;
+use crate::tree_arguments;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};
 
 const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signature {
@@ -354,7 +354,7 @@ impl<S: Subject> FileSystemTarget<S> {
                 self.target_of(&target)
             }
             Outcome::Status(attributes) if matches!(work, Work::Name(NameCall::Tree(_))) => {
-                tree_calls::status(attributes)
+                tree_arguments::status(attributes)
             }
             Outcome::Status(attributes) => {
                 let fields = match work {
@@ -542,7 +542,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             (self.touched[PARENT], self.has_children) = (true, true);
             return Ok(());
         }
-        if let Some((call, at)) = tree_calls::call(name, parameters, arguments)? {
+        if let Some((call, at)) = tree_arguments::call(name, parameters, arguments)? {
             if parameters[0] == "target" {
                 // In place of the root.
                 let target = self.path("", arguments.text(0)?)?;

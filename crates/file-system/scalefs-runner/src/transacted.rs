@@ -7,7 +7,8 @@ use posix_calls::{Errno, ObjectOperations};
 use transact::{Call, Fault, Sharing, Transaction, WithData};
 
 use crate::calls;
-use crate::name_calls::{NameCall, Named, Path};
+use crate::name_calls::NameCall;
+use crate::paths::{Named, Path};
 use crate::subject::Subject;
 use crate::values::PAGE_BYTES;
 

@@ -48,7 +48,7 @@ class FieldEntry(Part, frozen=True):
     sides: tuple[SideEntry, SideEntry]
 
 
-class GroupEntry(Part, frozen=True):
+class FieldGroupEntry(Part, frozen=True):
     """Data that would have to go together: `pairs` conflict on them and on nothing else."""
 
     names: tuple[str, ...]
@@ -111,7 +111,7 @@ class LockEntry(Part, frozen=True, kw_only=True):
     releases_without_acquire: Count
     field_pairs: Count
     fields: tuple[FieldEntry, ...]
-    together: GroupEntry | None
+    together: FieldGroupEntry | None
     callers: tuple[Caller, ...]
     what_if: tuple[PredictionEntry, ...]
 
@@ -253,7 +253,7 @@ def _lock(one: LockClass, study: LockStudy) -> LockEntry:
         releases_without_acquire=one.total(lambda lock: lock.releases_without_acquire),
         field_pairs=one.total(lambda lock: lock.field_pairs),
         fields=tuple(map(_field, one.fields)),
-        together=GroupEntry(one.together.names, one.together.pairs) if one.together else None,
+        together=FieldGroupEntry(one.together.names, one.together.pairs) if one.together else None,
         callers=tuple(one.callers),
         what_if=tuple(
             PredictionEntry(
