@@ -244,7 +244,7 @@ def with_header(**changes):
         ([with_header(schema_version=True)], "line 1: schema_version"),
         ([with_header(model=...)], "the key 'model' is missing"),
         ([with_header(extra=1)], "the key 'extra' is not known"),
-        ([with_header(level="all")], "level: expected one of path, conflict, full, got 'all'"),
+        ([with_header(level="all")], "level: expected one of path, cover, conflict, full, got 'all'"),
         ([with_header(interface="")], "interface: expected the name"),
         ([with_header(interface="a\nb")], "interface: expected a printable text"),
         ([with_header(tests=10**9)], "tests: expected an integer from 0 to 1000000"),

@@ -23,7 +23,7 @@ from tests.repository.tree import BIN, ROOT
 WHEELS = BIN.parent / "wheels"
 
 
-MOST_BYTES = 12_000_000
+MOST_BYTES = 15_000_000
 
 NEEDS_Z3 = '''
 """Two numbers that stand between multiples."""

@@ -258,7 +258,7 @@ def test_what_is_kept_of_states_is_bounded_and_changes_nothing(monkeypatch: pyte
 
 
 def test_an_unknown_level_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown level 'all': expected one of path, conflict, full"):
+    with pytest.raises(UsageError, match="unknown level 'all': expected one of path, cover, conflict, full"):
         generate(load_interface("names"), level="all")
 
 

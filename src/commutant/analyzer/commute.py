@@ -278,7 +278,7 @@ class CallSet:
 
     def begin(self) -> tuple[Interface, tuple[dict[str, Any], ...]]:
         """The unknown state and the unknown arguments of each call."""
-        initial = unknown_record(self.interface, self._state_types, hook_of=lambda name: self.hook_of(initial, name))
+        initial = unknown_record(self.interface, self._state_types, hook_of=self.hook_of)
         setattr(initial, IN_USE, ())
         for name in self._scalars:
             getattr(initial, name)  # before the arguments, so that sentences begin with the state
@@ -289,7 +289,11 @@ class CallSet:
 
     def hook_of(self, initial: Interface, name: str) -> EntryHook | None:
         """What is asked of the entries of a map of the initial state, if anything is."""
-        return self._hook(initial, name) if name in self._hooks or name in self._inner_hooks else None
+        return self._hook(initial, name) if self.asks_entries(name) else None
+
+    def asks_entries(self, name: str) -> bool:
+        """Whether anything is asked of the entries of a map of the state."""
+        return name in self._hooks or name in self._inner_hooks
 
     def _hook(self, initial: Interface, name: str, *outer: Any) -> Callable[[Any, Any], bool]:
         """What is asked of an entry that becomes known to be present; `outer`: the entry that its map belongs to."""

@@ -81,12 +81,17 @@ class JointCallSets:
     def _begin(self) -> tuple[Given, Given]:
         states: list[Interface] = []
 
-        def hook_of(name: str) -> EntryHook | None:
+        def hook_of(record: Interface, name: str) -> EntryHook | None:
             """Both interfaces' conditions, each of its own view of the state."""
-            mine = self.first.hook_of(states[0], name)
-            if name not in self.shared:
+            mine = self.first.hook_of(record, name)
+            if name not in self.shared or not self.second.asks_entries(name):
                 return mine
-            return both_hold(mine, self.second.hook_of(states[1], name))
+
+            def theirs(key: Any, value: Any) -> Any:
+                hook = self.second.hook_of(states[1], name)  # the second state is made after the first one
+                return hook is None or hook(key, value)
+
+            return both_hold(mine, theirs)
 
         states.append(unknown_record(self.first.interface, self.first.interface.state_types(), hook_of=hook_of))
         states.append(self._second_state(states[0]))
@@ -108,17 +113,16 @@ class JointCallSets:
                 raise AttributeError(f"{type(record).__name__!r} object has no attribute {name!r}")
             current().undo_pop(record.__dict__, name)
             if name not in self.shared:
-                return own(name)
+                return own(record, name)
             value = getattr(first, name)
             return SymbolicMap(value.content) if isinstance(types[name], MapType) else clone(value)
 
-        def own(name: str) -> Any:
+        def own(record: Interface, name: str) -> Any:
             if isinstance(types[name], MapType):
-                return unknown(types[name], name, hook=self.second.hook_of(state, name))
+                return unknown(types[name], name, hook=self.second.hook_of(record, name))
             return unknown(types[name], name)
 
-        state = self.second.interface.from_origin(origin)
-        return state
+        return self.second.interface.from_origin(origin)
 
     def _second_arguments(self, first: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
         return tuple(

@@ -59,15 +59,16 @@ def unknown_record(
     types: Mapping[str, Type],
     prefix: str = "",
     place: Entry | None = None,
-    hook_of: Callable[[str], EntryHook | None] | None = None,
+    hook_of: Callable[[R, str], EntryHook | None] | None = None,
 ) -> R:
-    """A record of the class of which nothing is known; `hook_of` gives the hooks of the maps in it by their names."""
+    """A record of the class of which nothing is known; `hook_of` gives the hooks of the maps in it by record and
+    name; the record may still be in the making then."""
 
     def origin(record: R, name: str) -> Any:
         type_ = types.get(name)
         if type_ is None:
             raise AttributeError(f"{class_.__name__!r} object has no attribute {name!r}")
-        hook = None if hook_of is None else hook_of(name)
+        hook = None if hook_of is None else hook_of(record, name)
         current().undo_pop(record.__dict__, name)
         return _MAKERS[type_.__class__](type_, prefix + name, place, hook)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from commutant.lock_view.study.classes import LockClass, LockStudy
 from commutant.lock_view.study.warning import LEAST_HELD_PERCENT, LEAST_INDEPENDENCE_PERCENT
 from commutant.lock_view.study.what_if import Prediction, predictions
+from commutant.support import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ def _of_readers(one: LockClass, share: float) -> str:
     return (
         f"The lock to look at is {one.name}: short sections of readers hold it for {_percent(share)} % of all work. "
         "They keep nobody out, but meet in the lock's own word, which each writes when it comes and when it goes: "
-        f"{one.reader_writes:,} times in {one.hold_instructions:,} instructions. Read-copy-update, a sequence lock or "
-        "a lock per core would spare them that."
+        f"{one.reader_writes:,} times in {plural(one.hold_instructions, 'instruction')}. Read-copy-update, a sequence "
+        "lock or a lock per core would spare them that."
     )
 
 
