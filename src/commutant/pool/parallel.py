@@ -14,7 +14,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
@@ -22,12 +22,12 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
-    as_completed,
 )
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from commutant.lang import Interface, load_interface
@@ -142,7 +142,7 @@ def map_in_processes(
                     on_progress(Progress(len(results), len(pieces)))
                 else:
                     numbers[future] = number
-        for future in as_completed(numbers):
+        for future in _as_completed(numbers):
             try:
                 number, result = future.result() if plan else (numbers[future], future.result())
             except (BrokenExecutor, CancelledError) as error:
@@ -163,6 +163,27 @@ def map_in_processes(
         raise
     executor.shutdown()
     return [results[number] for number in range(len(pieces))]
+
+
+_LONGEST_WAIT_SECONDS = 0.5
+
+
+def _as_completed(futures: Iterable[Future[Any]]) -> Iterator[Future[Any]]:
+    """The futures as they are done.
+
+    Python looks for signals before it waits, and one that comes just then does not end a wait without limit: with
+    `concurrent.futures.as_completed`, Ctrl-C would be lost now and then.
+    """
+    futures = list(futures)
+    done: SimpleQueue[Future[Any]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    for _ in futures:
+        found = None
+        while found is None:
+            with suppress(Empty):
+                found = done.get(timeout=_LONGEST_WAIT_SECONDS)
+        yield found
 
 
 def _expensive_first(costs: Sequence[float] | None, count: int) -> Sequence[int]:
