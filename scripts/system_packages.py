@@ -21,6 +21,7 @@ COMMANDS = {
     "gdb": "gdb",
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
+    "groff": "groff-base",
     "xz": "xz-utils",
     "zstd": "zstd",
     "patch": "patch",
@@ -29,10 +30,10 @@ COMMANDS = {
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
 }
-"""A command, and the package that brings it: the emulators, compilers and linker, what
-builds adapters of libraries, the debugger that tells where a test hangs, the browser of the page's test, what unpacks
-kernels and their modules, the reader of kernel types that ours is compared with, and what makes disks for the file
-systems under test."""
+"""A command, and the package that brings it: the emulators, compilers and linker, what builds adapters of libraries, the
+debugger that tells where a test hangs, the browser of the page's test, what shows man pages, what unpacks kernels and
+their modules, the reader of kernel types that ours is compared with, and what makes disks for the file systems under
+test."""
 
 SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 """Where the commands are looked for: not every user's PATH has the administrator's."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,7 +35,6 @@ def test_each_verb_has_a_page(folder: Path) -> None:
     assert {"commutant.1", *(f"commutant-{verb}.1" for verb in VERBS), "commutant-kernel-build.1"} <= names
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="groff, which shows man pages, is not installed")
 @pytest.mark.parametrize("verb", ["", *VERBS])
 def test_a_page_says_what_the_help_says(folder: Path, verb: str) -> None:
     shown = rendered(folder / f"commutant{'-' if verb else ''}{verb}.1")
