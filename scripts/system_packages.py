@@ -30,8 +30,8 @@ COMMANDS = {
     "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs",
 }
-"""A command, and the package that brings it: the emulators, compilers and linker, what builds adapters of libraries, the
-debugger that tells where a test hangs, the browser of the page's test, what shows man pages, what unpacks kernels and
+"""A command, and the package that brings it: the emulators, compilers and linker, what builds adapters of libraries,
+the debugger that tells where a test hangs, the browser of the page's test, what shows man pages, what unpacks kernels and
 their modules, the reader of kernel types that ours is compared with, and what makes disks for the file systems under
 test."""
 

@@ -111,7 +111,7 @@ class _GateType(click.ParamType["ScaleGate"]):
     type=click.IntRange(0, 1024),
     default=32,
     show_default=True,
-    help="Of 1,024 accesses to atomics so many let another core go on; 0: cores take turns after whole operations.",
+    help="How many of 1,024 accesses to atomics let another core go on; 0: cores take turns after whole operations.",
 )
 @click.option(
     "--maintain-every",
@@ -161,7 +161,7 @@ def command(
     variable that is, who passes it on, and what it makes of throughput. Without BENCH it lists the benchmarks.
 
     All cores are played by one thread under the emulator, so that 256 need one processor, and the same seed gives the
-    same counts. Transfers of operations and of maintenance are told apart.
+    same counts. Transfers of operations and of maintenance are counted apart.
     """
     from commutant.scale import ScaleConditions, benchmarks, find_benchmark, print_benchmarks, read_constants
 

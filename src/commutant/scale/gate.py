@@ -14,7 +14,7 @@ MEASURES = ("transfers", "maintenance")
 
 @dataclass(frozen=True, slots=True)
 class ScaleGate:
-    """More of a measure per operation than this is too much with so many cores."""
+    """More of a measure per operation than this is too much with this number of cores."""
 
     measure: str
     limit: float

@@ -63,7 +63,7 @@ class Predicted(Part, frozen=True):
 
 
 class ScaleStep(Part, frozen=True):
-    """What was counted with so many cores, per operation, and what it means for throughput."""
+    """What was counted with this number of cores, per operation, and what it means for throughput."""
 
     cores: Count
     transfers: Annotated[Measure, Meta(description="Of operations, caused by operations.")]
@@ -96,7 +96,7 @@ class ScaleDocument(Document, frozen=True):
     seed: Count
     operations: Annotated[Count, Meta(description="Counted operations of each core.")]
     warm_up: Count
-    hand_over: Annotated[Count, Meta(description="Of 1,024 accesses to atomics so many hand over to another core.")]
+    hand_over: Annotated[Count, Meta(description="How many of 1,024 accesses to atomics hand over to another core.")]
     maintain_every: Count
     constants: Constants
     complete: bool
