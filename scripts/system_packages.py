@@ -31,9 +31,9 @@ COMMANDS = {
     "mkfs.btrfs": "btrfs-progs",
 }
 """A command, and the package that brings it: the emulators, compilers and linker, what builds adapters of libraries,
-the debugger that tells where a test hangs, the browser of the page's test, what shows man pages, what unpacks kernels and
-their modules, the reader of kernel types that ours is compared with, and what makes disks for the file systems under
-test."""
+the debugger that tells where a test hangs, the browser of the page's test, what shows man pages, what unpacks kernels
+and their modules, the reader of kernel types that ours is compared with, and what makes disks for the file systems
+under test."""
 
 SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 """Where the commands are looked for: not every user's PATH has the administrator's."""

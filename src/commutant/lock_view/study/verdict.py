@@ -50,7 +50,7 @@ def verdict(study: LockStudy) -> LockVerdict:
 def _of_readers(one: LockClass, share: float) -> str:
     return (
         f"The lock to look at is {one.name}: short sections of readers hold it for {_percent(share)} % of all work. "
-        "They keep nobody out, but meet in the lock's own word, which each writes when it comes and when it goes: "
+        "They exclude no one, but meet in the lock's own word, which each writes when it comes and when it goes: "
         f"{one.reader_writes:,} times in {plural(one.hold_instructions, 'instruction')}. Read-copy-update, a sequence "
         "lock or a lock per core would spare them that."
     )
