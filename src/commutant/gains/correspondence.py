@@ -1,6 +1,6 @@
 """Which calls of two interfaces correspond, and which of them do the same, so that comparing them shows nothing.
 
-Calls correspond by name, or because the second interface declares it (`Interface.stands_for`), or whoever compares
+Calls correspond by name, or because the second interface declares it (`Interface.stands_for`), or anyone who compares
 does. Two calls do the same if their code is equal, and so is all code of their interfaces that it names.
 """
 

@@ -71,7 +71,7 @@ class RawFile(io.RawIOBase):
             self._native.close(fd)
 
     def __del__(self) -> None:
-        """Closes it, with a warning: whoever opens a file closes it."""
+        """Closes it, with a warning: anyone who opens a file closes it."""
         if getattr(self, "_fd", None) is not None and self._native.is_open:
             warnings.warn(f"unclosed file {self!r}", ResourceWarning, source=self, stacklevel=2)
             self.close()
