@@ -25,7 +25,7 @@ from pathlib import Path
 
 from steps import ROOT, StepFailed, run, say
 
-RELEASES = ("bookworm", "trixie")
+RELEASES = ("bookworm", "trixie", "forky")
 PACKAGES = ("ca-certificates", "git", "make", "python3")
 """What the README asks for; Rust comes by `make setup` where there is none."""
 

@@ -19,8 +19,10 @@ def minimum_version() -> str:
     return version
 
 
-DEBIAN_PACKAGES = ("cargo-web", "rust-web-clippy", "rustc-web", "rustfmt-web")
+FOR_BROWSERS = ("rustc-web", "cargo-web", "rust-web-clippy", "rustfmt-web")
 """The toolchain that Debian 12 and 13 keep new enough for browsers. Its packages exclude rustc's and rustup's."""
+OF_THE_RELEASE = ("rustc", "cargo", "rust-clippy", "rustfmt")
+"""The toolchain of a release itself: new enough in Debian's testing."""
 
 _ADVICE = "install it with rustup (Debian's package rustc is older), then run again"
 
@@ -35,13 +37,19 @@ def packages_of_rust() -> tuple[str, ...]:
         return ()
     if shutil.which("apt-cache") is None:
         return ()  # no Debian: what is missing is said with all else, once it is looked for
-    candidate = re.search(r"Candidate: (\d+)\.(\d+)", run(["env", "LC_ALL=C", "apt-cache", "policy", "rustc-web"]))
-    if candidate and (int(candidate[1]), int(candidate[2])) < _minimum():
+    known = run(["env", "LC_ALL=C", "apt-cache", "policy", FOR_BROWSERS[0], OF_THE_RELEASE[0]])
+    found = re.findall(r"^(\S+):\n(?: .*\n)*?  Candidate: (\d+)\.(\d+)", known, re.MULTILINE)
+    candidates = {name: (int(major), int(minor)) for name, major, minor in found}
+    for packages in (FOR_BROWSERS, OF_THE_RELEASE):
+        if candidates.get(packages[0], (0, 0)) >= _minimum():
+            return packages
+    if candidates:
+        offered = " and ".join(f"{name} {major}.{minor}" for name, (major, minor) in candidates.items())
         raise StepFailed(
-            f"rustc and rustup are not there, and apt has rustc-web {candidate[1]}.{candidate[2]}; Rust "
+            f"rustc and rustup are not there, and apt has {offered}; Rust "
             f"{minimum_version()} or newer is needed: add the release's security archive to /etc/apt, or {_ADVICE}"
         )
-    return DEBIAN_PACKAGES
+    return FOR_BROWSERS
 
 
 def _minimum() -> tuple[int, int]:

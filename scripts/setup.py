@@ -16,12 +16,13 @@ if sys.version_info < (3, 11):  # noqa: UP036 - this runs with whatever `python3
 import fcntl
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from emulators import judge_emulator
 from rust import Toolchain, packages_of_rust
 from steps import ROOT, VENV, StepFailed, content_hash, files_below, is_current, record, run, say, timed
-from system_packages import install_missing, refresh_package_lists
+from system_packages import fetch_missing_lists, install_missing, refresh_package_lists
 
 THIS = Path(__file__).resolve()
 PYTHON = VENV / "bin" / "python"
@@ -205,6 +206,8 @@ def main() -> int:
             fcntl.flock(lock, fcntl.LOCK_EX)
             step = "emulator"  # what is not fit is said before minutes are spent on anything else
             judge_emulator()
+            step = "system packages"
+            fetch_missing_lists()
             step = "Rust toolchain"
             rust = packages_of_rust()
             step = "system packages"
@@ -213,12 +216,14 @@ def main() -> int:
             judge_emulator()
             step = "Rust toolchain"
             toolchain = Toolchain.find()
-            step = "Python packages"
-            virtual_environment()
-            step = "Rust crates"
-            crates(toolchain)
-            step = "plugin and runner"
-            artifacts(toolchain)
+            with ThreadPoolExecutor(1) as beside:  # packages mostly wait for the network, crates for the processors
+                packages = beside.submit(virtual_environment)
+                step = "Rust crates"
+                crates(toolchain)
+                step = "plugin and runner"
+                artifacts(toolchain)
+                step = "Python packages"
+                packages.result()
             step = "pages"
             pages()
             step = "native module"

@@ -82,26 +82,27 @@ def install_missing(besides: Sequence[str] = ()) -> None:
 
 def install(packages: Sequence[str]) -> None:
     """Installs packages, and fetches apt's lists first where it has none. Raises StepFailed as above."""
-    lists_missing = _package_lists_missing()
-    if not packages and not lists_missing:
+    fetch_missing_lists()
+    if not packages:
         return
-    wanted = f"apt-get install --no-install-recommends {' '.join(packages)}" if packages else "apt-get update"
-    apt = _apt_get(wanted)
-    if lists_missing:
-        with timed("system packages", "package lists fetched"):
+    apt = _apt_get(f"apt-get install --no-install-recommends {' '.join(packages)}")
+    with timed("system packages", f"installed {', '.join(packages)}"):
+        command = [*apt, "install", "--no-install-recommends", *packages]
+        try:
+            run(command)
+        except StepFailed:  # lists that are older than the archive name versions that are gone
             run([*apt, "update"])
-    if packages:
-        with timed("system packages", f"installed {', '.join(packages)}"):
-            command = [*apt, "install", "--no-install-recommends", *packages]
-            try:
-                run(command)
-            except StepFailed:  # lists that are older than the archive name versions that are gone
-                run([*apt, "update"])
-                run(command)
+            run(command)
+
+
+def fetch_missing_lists() -> None:
+    """Fetches apt's package lists where there are none: what can be had is not known without."""
+    if shutil.which("apt-get") is not None and _package_lists_missing():
+        refresh_package_lists()
 
 
 def refresh_package_lists() -> None:
-    """Fetches apt's package lists anew: older ones name versions that the archive no longer has."""
+    """Fetches apt's package lists again: older ones name versions that the archive no longer has."""
     apt = _apt_get("apt-get update")
     with timed("system packages", "package lists fetched"):
         run([*apt, "update"])

@@ -352,7 +352,14 @@ def test_an_emulator_that_cannot_trace_is_told_before_anything_is_built(
     with pytest.raises(steps.StepFailed, match=expected):
         emulators.judge_emulator()
     done: list[str] = []
-    for name in ("packages_of_rust", "install_missing", "virtual_environment", "crates", "artifacts"):
+    for name in (
+        "fetch_missing_lists",
+        "packages_of_rust",
+        "install_missing",
+        "virtual_environment",
+        "crates",
+        "artifacts",
+    ):
         monkeypatch.setattr(setup, name, lambda *_, name=name: done.append(name))
     assert setup.main() == 1
     assert done == []
@@ -392,6 +399,12 @@ def test_debians_new_toolchain_is_installed_only_where_there_is_no_other(
     apt_cache.write_text(apt_cache.read_text().replace("1.96.0", "1.85.0"))
     with pytest.raises(steps.StepFailed, match=r"apt has rustc-web 1\.85; Rust .* or newer is needed.*rustup"):
         rust.packages_of_rust()
+    policy = apt_cache.read_text()
+    newer = "printf 'rustc:\\n  Installed: (none)\\n  Candidate: 1.97.1+dfsg1-1\\n'\n"
+    apt_cache.write_text(policy + newer)  # the release's own is new enough
+    assert {"cargo", "rustc"} <= set(rust.packages_of_rust())
+    apt_cache.write_text(f"#!/bin/sh\n{newer}")  # as in Debian's testing, which has no other
+    assert {"cargo", "rustc"} <= set(rust.packages_of_rust())
     _toolchain(tmp_path, "1.63.0")
     with pytest.raises(steps.StepFailed, match=r"rustc is 1\.63"):
         rust.packages_of_rust()
