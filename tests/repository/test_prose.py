@@ -17,6 +17,19 @@ PAGES = [file for file in tracked() if file.suffix == ".md"]
 MOST_WORDS = 40
 MOST_LINES = 250
 
+DIALECT = {
+    r"\bfor ever\b": "forever",
+    r"\b(?:fore)?told\b(?! apart)": "predicted, reported, shown, returned",
+    r"\bso many\b": "this many, as many",
+    r"\bwhoever\b": "anyone who",
+    r"\bnobody\b": "no one",
+    r"\bmeanwhile\b": "in the meantime",
+    r"\banew\b": "again",
+    r"\bbehind (?:the|its|an) (?:new )?end\b": "past the end",
+    r"`\w+` beside `\w+`\(": "with, during",
+}
+"""Words that readers of this field do not use so, and what they would say."""
+
 MADE = {"docs/notes/benchmark-samples.md"}
 """Written by scripts from measurements: rows as they come."""
 
@@ -127,3 +140,33 @@ def test_a_planted_stale_name_is_found() -> None:
     assert missing_files(f"{there}; `src/commutant/no_such_file.py`") == ["src/commutant/no_such_file.py"]
     assert missing_files("see docs/none.md (x) and [docs/two.md](docs/three.md)") == ["docs/none.md", "docs/two.md"]
     assert not missing_files("```sh\npytest `tests/none`\n```\n")
+
+
+def dialect(text: str) -> dict[str, str]:
+    """The words of a page, outside code, that readers would stumble over, with what they would say."""
+    plain = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", _prose(text))
+    return {
+        found[0]: better for pattern, better in DIALECT.items() for found in re.finditer(pattern, plain, re.IGNORECASE)
+    }
+
+
+FROM_SOURCE = (
+    "docs/notes/planted-faults.md",
+    "docs/notes/benchmark-samples.md",
+    "docs/notes/recall.md",
+    "docs/benchmarks.md",
+)
+"""Rows that scripts take from the code, from measurements or from others' messages."""
+
+
+WRITTEN = [file for file in PAGES if not str(file.relative_to(ROOT)).startswith((*FROM_SOURCE, "docs/gallery/"))]
+
+
+@pytest.mark.parametrize("file", WRITTEN, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_page_has_the_words_of_the_field(file: Path) -> None:
+    assert dialect(file.read_text(encoding="utf-8")) == {}
+
+
+def test_words_of_the_dialect_are_found() -> None:
+    found = dialect("Whoever waits for ever is told so, as foretold.\n\n```\nnobody\n```\n`so many`, told apart")
+    assert set(found) == {"Whoever", "for ever", "told", "foretold"}
