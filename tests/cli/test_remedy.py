@@ -135,13 +135,13 @@ def test_a_change_is_proved(commutant, runs):
     assert (value["holds"], value["foretold"], value["freed_as_foretold"]) == (True, 3, 3)
     assert (value["not_conflict_free"], value["appeared"], value["worse_of_base"]) == ([4, 1], [], None)
     text = commutant("prove", "base", "better", "--move", "cred.non_rcu").stdout
-    assert "as foretold: 3 of 3, besides: 0" in text
+    assert "as predicted: 3 of 3, besides: 0" in text
     assert "new: nothing above the noise floor" in text
 
 
 def test_what_is_left_is_told_with_its_variable(commutant, runs):
     text = commutant("prove", "base", "base", "--move", "cred.non_rcu").stdout
-    assert "foretold but left: 3, by struct cred.non_rcu | user_ns (3)" in text
+    assert "predicted but left: 3, by struct cred.non_rcu | user_ns (3)" in text
 
 
 def test_the_evidence_for_a_message_shows_the_line(commutant, runs):

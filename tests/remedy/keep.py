@@ -2,7 +2,7 @@
 
 `PYTHONPATH=scripts python -m tests.remedy.keep 6.1/cred-non-rcu runs/remedies/6.1/base runs/remedies/6.1/cred-non-rcu`
 
-Kept are tests that the change was foretold to free, those that were freed besides or became worse, and a sample of the
+Kept are tests that the change was predicted to free, those that were freed besides or became worse, and a sample of the
 others that NEW ran. `kept/SERIES/PATCH.tar.xz` holds both runs, without what they say of the machine that ran them.
 """
 

@@ -41,7 +41,7 @@ PROVED = {
     "6.12/sb-remove-count": (42, 42, 0, 0, True),
     "6.12/signal-own-fault": (57, 55, 12, 0, True),
 }
-"""For each patch: tests foretold, freed as foretold, freed besides, worse, and whether `prove` finds nothing new."""
+"""For each patch: tests foretold, freed as predicted, freed besides, worse, and whether `prove` finds nothing new."""
 
 
 NEW_NEIGHBOUR = "6.1/vma-shared-last"

@@ -1,4 +1,4 @@
-"""Proofs: freed as foretold and besides, left, moved apart from new, and the noise of two runs of one system."""
+"""Proofs: freed as predicted and besides, left, moved apart from new, and the noise of two runs of one system."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from tests.report.invented import pair_test, summary_of
 from tests.report.test_formats import SARIF
 
 KEPT = Path(__file__).with_name("run_of_an_earlier_version.tar.xz")
-OPEN, UNTOLD = pair_test("open", "open", ("a", "b"), 2, "any"), "common cause can be told"
+OPEN, UNTOLD = pair_test("open", "open", ("a", "b"), 2, "any"), "common cause can be found"
 
 
 def finding(object_: str, function: str, under: str = "", field: str = "") -> Finding:

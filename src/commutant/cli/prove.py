@@ -1,4 +1,4 @@
-"""`commutant prove`: whether a change did what was foretold, and brought nothing new."""
+"""`commutant prove`: whether a change did what was predicted, and brought nothing new."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "prove",
-    short_help="Compare runs after a change with the run before it, and with what was foretold.",
+    short_help="Compare runs after a change with the run before it, and with what was predicted.",
     epilog=options.examples(
         "commutant prove runs/base runs/patched --drop-write cred.non_rcu --again runs/base-2",
         "commutant prove runs/base runs/patched --format commit >> message.txt",
@@ -46,7 +46,7 @@ def command(
     format_: str,
     output: Path | None,
 ) -> int:
-    """Says which tests of BASE are freed in NEW, as foretold and besides, and which were foretold but still share.
+    """Says which tests of BASE are freed in NEW, as predicted and besides, and which were foretold but still share.
 
     Also says which findings have only moved to another name, and what is new above the noise of two runs of BASE.
     Several NEW are compared one after the other. Exit code 1 if something new appeared in one of them. `--format c`
@@ -249,7 +249,7 @@ def _refuse_other_build(base: Run, new: Run) -> None:
         if others:
             raise UsageError(
                 f"{new.path} and {base.path} are of kernels that differ in {' and '.join(others)}: expected one kernel "
-                "with and without a change; build both anew"
+                "with and without a change; build both again"
             )
     elif old or now:
         other = base if now else new

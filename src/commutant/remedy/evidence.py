@@ -63,11 +63,11 @@ def _lines(proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Chang
     yield f"freed: {len(proof.freed):,}{_mostly(proof.freed, calls)}"
     if proof.foretold is not None:
         for change in changes:
-            yield f"  foretold for: {change}"
-        yield f"  as foretold: {len(proof.as_foretold):,} of {len(proof.foretold):,}, besides: {len(proof.besides):,}"
+            yield f"  predicted for: {change}"
+        yield f"  as predicted: {len(proof.as_foretold):,} of {len(proof.foretold):,}, besides: {len(proof.besides):,}"
         if proof.not_freed:
             noise = f"; {len(proof.by_noise):,} of them by noise alone" if proof.by_noise else ""
-            yield f"  foretold but left: {len(proof.not_freed):,}, by {_names(proof.left)}{noise}"
+            yield f"  predicted but left: {len(proof.not_freed):,}, by {_names(proof.left)}{noise}"
     floor = "" if proof.worse_floor is None else f" (the same system twice: {proof.worse_floor:,})"
     yield f"worse: {len(proof.worse):,}{floor}{_mostly(proof.worse, calls)}"
     for (was, now), count in proof.moved.most_common(_SHOWN):
@@ -153,7 +153,7 @@ def commit_message(
     before, after = proof.shared
     text += [f"Tests of commuting calls, before on {old.system}, after on {new.system}:"]
     text += [f"  {proof.tests:,} run on both; not conflict-free: {before:,} before, {after:,} after"]
-    foretold = "" if proof.foretold is None else f", {len(proof.as_foretold):,} of {len(proof.foretold):,} foretold"
+    foretold = "" if proof.foretold is None else f", {len(proof.as_foretold):,} of {len(proof.foretold):,} predicted"
     text += [f"  share nothing any more: {len(proof.freed):,}{foretold}"]
     text += [f"    {' + '.join(one)}: {count:,}" for one, count in _sets(proof.freed, calls)[:_SHOWN]]
     floor = "" if proof.worse_floor is None else f" (the same kernel twice: {proof.worse_floor:,})"

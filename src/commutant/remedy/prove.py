@@ -1,6 +1,6 @@
-"""Whether a change did what was foretold: two runs of one corpus, by cause.
+"""Whether a change did what was predicted: two runs of one corpus, by cause.
 
-A test is *freed* if it shared memory in BASE and shares none in NEW: as foretold, or besides. What was foretold and
+A test is *freed* if it shared memory in BASE and shares none in NEW: as predicted, or besides. What was predicted and
 still shares is *left*, with what it shares. A finding of NEW that BASE does not know is *moved* if the same test shared
 memory in the same two functions under another name (the field has new neighbours, the test is no better and no worse);
 else it is *new*. Runs differ without any change: a clock ticks or not, an allocator turns to its list. So what comes to
@@ -30,7 +30,7 @@ class Proof:
     """What became of the tests that both runs judged.
 
     `shared` counts those that shared memory, in BASE and in NEW; `freed` are those that no longer do, `foretold` what
-    was foretold (None: nothing was). `worse` shared nothing in BASE, or NEW is wrong. `left` counts, per variable, the
+    was predicted (None: nothing was). `worse` shared nothing in BASE, or NEW is wrong. `left` counts, per variable, the
     foretold tests that still share it. `moved` counts tests by old and new name; `new` by name, above the noise floor;
     `noise` below. `wrong` are tests with a wrong result in NEW. `by_noise` are foretold tests that share no more what
     they shared, under no name, but something that comes and goes.

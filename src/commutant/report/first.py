@@ -37,7 +37,7 @@ def print_first(
 ) -> None:
     """Says what to fix first: of each call beside itself the first cause; then the causes that come first in most
     tests, where, and what to look at, with `worth` also what changes of it would free. Says so where tests share memory
-    and no cause can be told."""
+    and no cause can be found."""
     ranking = rank_causes(tests)
     together = parallel_calls(tests)
     if together:
@@ -55,7 +55,7 @@ def print_first(
         console.print()
     elif ranking:
         console.print(_heading("over all pairs"))
-        console.print(Text("No common cause can be told: of each test, every shared line is of its own.\n"))
+        console.print(Text("No common cause can be found: of each test, every shared line is of its own.\n"))
 
 
 def _heading(where: str) -> Text:
@@ -85,7 +85,7 @@ def _print_parallel(together: Sequence[ParallelCall], console: Console) -> None:
     table.add_column("most lines follow from", overflow="fold", ratio=1)
     table.add_column("lines", justify="right", no_wrap=True)
     for one in together:
-        cause = Text("no common cause can be told")
+        cause = Text("no common cause can be found")
         if one.first is not None:
             cause = Text(safe_text(one.first.title)).append(f"\n{one.first.hint.technique.title}", style="italic")
         table.add_row(

@@ -83,5 +83,5 @@ def lines_of_tests(tests: Iterable[JudgedTest]) -> Iterator[str]:
         if found and found[0].is_known:
             first = f"  <- {safe_text(found[0].title)}, {len(found[0].lines)} of {len(judged.findings)}"
         elif found:
-            first = f"  <- no common cause can be told, {plural(len(judged.findings), 'line')}"
+            first = f"  <- no common cause can be found, {plural(len(judged.findings), 'line')}"
         yield f"{line}{first}\n"

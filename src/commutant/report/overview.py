@@ -62,7 +62,7 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
     if first:
         yield _first_list(first)
     elif ranking:
-        yield "No common cause can be told: of each test, every shared line is of its own."
+        yield "No common cause can be found: of each test, every shared line is of its own."
     variables = rank_shared(run.tests)
     if variables:
         yield _ranking_table(variables[:LISTED], groups)

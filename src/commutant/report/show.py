@@ -123,7 +123,7 @@ def _print_judgement(judged: JudgedTest, console: Console, worth: Callable[[Find
 def _print_causes(found: Sequence[Cause], console: Console) -> None:
     first = found[0]
     if not first.is_known:
-        _print(console, Text(f"  No common cause can be told: {len(found)} shared lines, each of its own."))
+        _print(console, Text(f"  No common cause can be found: {len(found)} shared lines, each of its own."))
         return
     _print(console, Text("  Fix first: ").append(safe_text(first.title), style="bold").append(f": {first.sentence}."))
     _print(console, Text(f"  {first.hint.sentence}", style="italic"))

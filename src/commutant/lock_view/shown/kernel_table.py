@@ -20,8 +20,8 @@ NOT_SEEN = (
     "bit spin locks (hash chains of dentries), page locks, locks of sockets",
     "counting semaphores and real-time mutexes: their inner spin locks only",
     "per-CPU reader-writer semaphores: neither readers nor writers",
-    "readers of sequence counters, which exclude nobody; writers by their spin locks",
-    "RCU read sections: counted, since they exclude nobody",
+    "readers of sequence counters, which exclude no one; writers by their spin locks",
+    "RCU read sections: counted, since they exclude no one",
 )
 """Locks that this recorder does not see in a kernel."""
 

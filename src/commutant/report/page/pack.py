@@ -244,7 +244,7 @@ class Pack:
             tuple(
                 (
                     self._causes.add((self._string(cause.title), _TECHNIQUES.index(cause.hint.technique))),
-                    self._strings.add(cause.sentence + "; no common cause can be told" * (id(cause) in untold)),
+                    self._strings.add(cause.sentence + "; no common cause can be found" * (id(cause) in untold)),
                     tuple(places[id(finding)] for finding in cause.lines),
                 )
                 for cause in found
