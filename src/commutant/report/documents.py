@@ -74,7 +74,7 @@ class RunCauseEntry(Part, frozen=True):
 
 
 class ParallelCallEntry(Part, frozen=True):
-    """A call beside itself, and what most of its shared lines follow from: null where none has a cause.
+    """A call with itself, and what most of its shared lines follow from: null where none has a cause.
 
     `call` has the flags that it sets, such as `open(creat)`. `role` is the part of the cause's object in the tests.
     """
@@ -107,7 +107,7 @@ class ReportDocument(Summary, frozen=True, kw_only=True, tag_field="schema_versi
     findings by fingerprint.
 
     `first` are causes of shared lines, the one that comes first in most tests before the others; `parallel` each call
-    beside itself that shares memory, the one with most such tests first.
+    with itself that shares memory, the one with most such tests first.
     """
 
     complete: bool

@@ -1,4 +1,4 @@
-"""What to fix first, in the terminal: of each call beside itself the first cause, and the causes of the whole run."""
+"""What to fix first, in the terminal: of each call with itself the first cause, and the causes of the whole run."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ def print_first(
     calls: int = CALLS_NAMED,
     worth: Callable[[Finding], list[str]] | None = None,
 ) -> None:
-    """Says what to fix first: of each call beside itself the first cause; then the causes that come first in most
+    """Says what to fix first: of each call with itself the first cause; then the causes that come first in most
     tests, where, and what to look at, with `worth` also what changes of it would free. Says so where tests share memory
     and no cause can be found."""
     ranking = rank_causes(tests)
     together = parallel_calls(tests)
     if together:
-        console.print(
-            Text("What to fix first", style="bold").append(", so that a call scales beside itself", "not bold")
-        )
+        console.print(Text("What to fix first", style="bold").append(", so that a call scales with itself", "not bold"))
         _print_parallel(together[:calls], console)
         if len(together) > calls:
             console.print(Text(f"and {plural(len(together) - calls, 'call')} more (--first lists all)\n"))
@@ -64,7 +62,7 @@ def _heading(where: str) -> Text:
 
 def _print_cause(number: int, cause: RunCause, console: Console, worth: Callable[[Finding], list[str]] | None) -> None:
     example = cause.example
-    sets = ", ".join(" beside ".join(map(safe_text, calls)) for calls, _ in cause.sets.most_common(SETS_NAMED))
+    sets = ", ".join(" with ".join(map(safe_text, calls)) for calls, _ in cause.sets.most_common(SETS_NAMED))
     more = f" and {len(cause.sets) - SETS_NAMED} more" if len(cause.sets) > SETS_NAMED else ""
     text = Text(f"{number}. ").append(safe_text(cause.title), style="bold")
     text.append(

@@ -76,7 +76,7 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
 def _first_list(first: Sequence[RunCause]) -> str:
     lines = ["What to fix first:"]
     for number, cause in enumerate(first, 1):
-        sets = ", ".join(code(" beside ".join(calls)) for calls, _ in cause.sets.most_common(FIRST))
+        sets = ", ".join(code(" with ".join(calls)) for calls, _ in cause.sets.most_common(FIRST))
         lines.append(
             f"{number}. {code(cause.title)}: the first cause in {plural(cause.first, 'test')} ({sets}). "
             f"{cause.example.hint.technique.title}: {cause.example.hint.technique.advice}"

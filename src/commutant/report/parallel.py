@@ -1,6 +1,6 @@
-"""What to fix first so that one call scales beside itself: "creating files in one directory", not "the whole run".
+"""What to fix first so that one call scales with itself: "creating files in one directory", not "the whole run".
 
-Two tests are of one call beside itself if both calls have one name and set the same flags: `open(creat)` beside
+Two tests are of one call with itself if both calls have one name and set the same flags: `open(creat)` beside
 `open(creat)`. Of all their shared lines, the cause that most follow from comes first.
 """
 
@@ -18,7 +18,7 @@ from commutant.report.data import JudgedTest
 
 @dataclass(slots=True)
 class ParallelCall:
-    """One call beside itself: its tests, those that share memory, all their shared lines and how many of these follow
+    """One call with itself: its tests, those that share memory, all their shared lines and how many of these follow
     from the first cause; `example_id` is the test in which it explains most. `first` is None where each line of each
     test is of its own."""
 
@@ -58,7 +58,7 @@ def call_label(call: PlacedCall) -> str:
 
 
 def parallel_calls(tests: Iterable[JudgedTest]) -> list[ParallelCall]:
-    """Each call that shares memory beside itself, the one with most such tests first."""
+    """Each call that shares memory with itself, the one with most such tests first."""
     known: dict[str, ParallelCall] = {}
     for judged in tests:
         labels = set(map(call_label, judged.test.calls))
