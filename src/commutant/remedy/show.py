@@ -76,9 +76,7 @@ def print_foretold(
     console.print(Text(_LIMIT, style="dim"), soft_wrap=True)
 
 
-_LIMIT = (
-    "Foretold for lines of their own and gaps where fields were: what else comes into a line, the run does not tell."
-)
+_LIMIT = "Predicted for lines of their own and gaps where fields were: a run cannot say what else comes into a line."
 
 
 def remedy_document(
