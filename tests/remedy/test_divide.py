@@ -12,7 +12,7 @@ from rich.console import Console
 from commutant.campaign import Outcome, Verdict
 from commutant.cli.remedy import worth_in
 from commutant.mtrace.finding import LineField, Touched
-from commutant.remedy import Sense, Way, divided_locks, print_divided, read_change, scene_of
+from commutant.remedy import Change, Sense, Way, foretell, print_ranking, rank, read_change, scene_of
 from commutant.remedy.places import member_of, path_of
 from commutant.support.errors import UsageError
 from tests.campaign.fakes import make_finding, make_test
@@ -24,49 +24,78 @@ INLINED = structs.replace(make_finding("inner", ("put", "put")), object="Mutex<.
 UNDER_INLINED = structs.replace(DATA, under="Mutex<..>.inner")
 
 
+WHERE = {"lock": 8, "count": 16, "statistics": 24, "inner": 32}
+"""Where fields lie: each on a line of its own, of which both cores write its bytes."""
+
+
 def verdict(number: int, *findings, outcome=Outcome.CONFLICTING) -> Verdict:
-    return Verdict(f"test-{number}", outcome, findings)
+    shown = []
+    for finding in findings:
+        at = (WHERE.get(finding.field, 40), 4)
+        touched = tuple(Touched(core, (), (at,)) for core in (0, 1))
+        shown.append(structs.replace(finding, fields=(LineField(*at, finding.name),), touched=touched))
+    return Verdict(f"test-{number}", outcome, tuple(shown))
+
+
+def divided(*verdicts: Verdict) -> dict[str, list[str]]:
+    """Each lock of a run, and the tests that are freed if it is divided."""
+    scene = scene_of(verdicts)
+    return {lock: sorted(foretell(scene, (Change(Way.DIVIDE, lock),)).freed) for lock in scene.locks()}
 
 
 def test_a_lock_takes_what_lies_under_it_with_it():
-    locks = divided_locks(
-        [
-            verdict(0, LOCK, DATA),
-            verdict(1, LOCK, DATA, ALONE),
-            verdict(2, ALONE),
-            verdict(3, DATA, outcome=Outcome.UNSTABLE),
-            verdict(4, LOCK, outcome=Outcome.CRASHED),
-            verdict(5, INLINED),
-            verdict(6, UNDER_INLINED),
-        ]
+    locks = divided(
+        verdict(0, LOCK, DATA),
+        verdict(1, LOCK, DATA, ALONE),
+        verdict(2, ALONE),
+        verdict(3, DATA, outcome=Outcome.UNSTABLE),
+        verdict(4, LOCK, outcome=Outcome.CRASHED),
+        verdict(5, INLINED),
+        verdict(6, UNDER_INLINED),
     )
-    assert [(one.name, sorted(one.freed), len(one.tests)) for one in locks] == [
-        ("struct map.lock", ["test-0", "test-3"], 3),
-        ("Mutex<..>.inner", ["test-5", "test-6"], 2),
-    ]
+    assert locks == {"map.lock": ["test-0", "test-3"], "Mutex<..>.inner": ["test-5", "test-6"]}
+
+
+def listed(scene) -> list[tuple[str, int, int]]:
+    return [(str(one.change), len(one.alone.freed), one.together) for one in rank(scene, Sense(scene, ())).changes]
+
+
+def test_a_divided_lock_stands_in_the_list_with_what_it_frees():
+    scene = scene_of([verdict(0, LOCK, DATA), verdict(1, LOCK, DATA, ALONE)])
+    assert listed(scene)[0] == ("divide the lock map.lock, with all that is touched under it", 1, 1)
+
+
+def test_a_lock_that_frees_none_alone_is_listed_once_others_are_divided():
+    """The lock of a directory covered most lines of most tests, and no list named it: a count stood in its way."""
+    second = structs.replace(make_finding("other_lock", ("spin_lock", "spin_lock")), object="struct map")
+    scene = scene_of([verdict(0, LOCK, DATA, second), verdict(1, LOCK, DATA, second), verdict(2, second)])
+    rows = listed(scene)
+    assert rows[0][1:] == (1, 1)
+    assert rows[-1] == ("divide the lock map.lock, with all that is touched under it", 0, 3)
     out = io.StringIO()
-    print_divided(locks, Console(file=out, width=200))
-    assert "divide the lock struct map.lock, with all that is touched under it: frees 2 tests of 3" in out.getvalue()
+    calls = dict.fromkeys(scene.tests, ("put", "put"))
+    print_ranking(rank(scene, Sense(scene, ())), calls, Console(file=out, width=200))
+    assert "put+put 2" in out.getvalue()
 
 
 def test_a_lock_that_frees_nothing_is_no_remedy():
-    assert divided_locks([verdict(0, LOCK, ALONE)]) == []
-    out = io.StringIO()
-    print_divided([], Console(file=out))
-    assert out.getvalue() == ""
+    scene = scene_of([verdict(0, LOCK, ALONE, UNDER_INLINED)])
+    assert foretell(scene, (Change(Way.DIVIDE, "map.lock"),)).freed == frozenset()
 
 
-def test_no_lock_is_told_by_a_name_that_says_nothing():
+def test_no_lock_is_named_by_a_name_that_says_nothing():
     """A kernel without types: the slab cache is all that is known of a line."""
     nameless = structs.replace(DATA, object="inode_cache", field="", under="inode_cache")
-    assert divided_locks([verdict(0, nameless)]) == []
+    assert divided(verdict(0, nameless)) == {}
 
 
 def test_the_write_of_a_lock_is_never_left_out():
     fields = (LineField(8, 4, "struct map.lock"), LineField(16, 4, "Mutex<..>.inner"), LineField(24, 4, "struct map.n"))
     touched = tuple(Touched(core, (), ((8, 4), (16, 4), (24, 4))) for core in (0, 1))
-    scene = scene_of([verdict(0, structs.replace(LOCK, fields=fields, touched=touched))])
-    sense = Sense(scene, {"test-0"}, ["Mutex<..>.inner (make, adapter.rs:9; by container)"])
+    under = structs.replace(DATA, under="Mutex<..>.inner (make, adapter.rs:9; by container)")
+    shown = tuple(structs.replace(one, fields=fields, touched=touched) for one in (LOCK, under))
+    scene = scene_of([Verdict("test-0", Outcome.CONFLICTING, shown)])
+    sense = Sense(scene, {"test-0"})
     assert Way.DROP_WRITE not in sense.ways("map.lock", False)
     assert Way.DROP_WRITE not in sense.ways("Mutex<..>.inner", False)
     assert Way.DROP_WRITE in sense.ways("map.n", False)
@@ -83,9 +112,8 @@ def test_dots_in_a_types_arguments_part_nothing():
 
 def test_the_first_cause_and_the_first_remedy_are_one():
     """`report --first` and `remedy` name the same lock, by one function."""
-    fields, touched = (LineField(8, 4, "struct map.lock"),), tuple(Touched(core, (), ((8, 4),)) for core in (0, 1))
-    verdicts = [verdict(0, structs.replace(LOCK, fields=fields, touched=touched))]
+    verdicts = [verdict(0, LOCK)]
     run = SimpleNamespace(tests={"test-0": make_test()}, verdicts=lambda: verdicts)
     worth = worth_in(run)
-    assert worth(LOCK)[0] == "divide the lock struct map.lock, with all that is touched under it: frees 1"
+    assert worth(LOCK)[0] == "divide the lock map.lock, with all that is touched under it: frees 1"
     assert not any("do not write" in line for line in worth(LOCK))

@@ -227,13 +227,14 @@ _CHANGES = (
     ("drop-write", "TYPE.FIELD", "Do not write it."),
     ("spread", "TYPE.FIELD", "Put each entry of the array on a line of its own."),
     ("drop-prefetch", "TYPE.FIELD", "Do not prefetch it for writing."),
+    ("divide", "LOCK", "Divide the lock, with all that is touched under it."),
     ("part", "TYPE.FIELD,TYPE.FIELD", "Move these fields of one type to one line of their own."),
     ("move", "TYPE.FIELD", "Move the field to a line of its own."),
 )
 
 
 def changes(function: F) -> F:
-    """`--move`, `--spread`, `--drop-write`, `--drop-read`, `--drop` and `--split`, each any number of times; they come
+    """`--move`, `--divide` and the other flags of changes, each any number of times; they come
     as pairs of way and place, in the order of the command line."""
 
     def collect(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,9 +75,7 @@ def command(
     and again, also where no test is freed.
     """
     from commutant.remedy import (
-        divided_locks,
         foretell,
-        print_divided,
         print_foretold,
         print_ranking,
         print_savings,
@@ -92,6 +90,8 @@ def command(
     if by == "tests" and (cores is not None or mix is not None):
         raise UsageError(f"--{'mix' if mix is not None else 'cores'} is a matter of --by transfers")
     loaded = load_run(run)
+    if by == "transfers" and any(way == "divide" for way, _ in changes):
+        raise UsageError("--divide is a matter of --by tests: what a divided lock saves in transfers is not known")
     if by == "transfers":
         with paused_collector():
             _by_transfers(loaded, wanted, (cores, mix), limit, format_, output)
@@ -110,8 +110,7 @@ def command(
             foretold = foretell(scene, wanted)
             rows = [(wanted, foretold, len(foretold.freed))]
         else:
-            locks = divided_locks(loaded.verdicts())
-            ranking = rank(scene, sense_of(scene, tests, [lock.name for lock in locks]), limit)
+            ranking = rank(scene, sense_of(scene, tests), limit)
             rows = [((one.change,), one.alone, one.together) for one in ranking.changes]
     if format_ == "json":
         document = remedy_document(rows, calls, len(scene.tests), scene.judged, scene.has_pictures)
@@ -123,7 +122,6 @@ def command(
         savings = _savings_in(loaded) if not ranking.changes else None
 
         def paint(screen: Console) -> None:
-            print_divided(locks, screen)
             print_ranking(ranking, calls, screen)
             if savings is not None:
                 print_savings(*savings, screen)
@@ -228,9 +226,16 @@ def refuse_unknown(scene: Scene, changes: tuple[Change, ...]) -> None:
     """Raises UsageError if no shared line of the run has the place of a change, and says what is like it."""
     import difflib
 
+    from commutant.remedy import Way
+
     named = ((change, place) for change in changes for place in change.places)
     for change, place in named:
-        if not scene.has(place):
+        if change.way is Way.DIVIDE:
+            if place not in scene.locks():
+                near = difflib.get_close_matches(place, scene.locks(), 3)
+                hint = f"; did you mean {', '.join(near)}?" if near else ""
+                raise UsageError(f"--divide {place}: no shared line of the run is this lock, or lies under it{hint}")
+        elif not scene.has(place):
             shared = scene.joined(place)
             if shared:
                 raise UsageError(
@@ -243,30 +248,23 @@ def refuse_unknown(scene: Scene, changes: tuple[Change, ...]) -> None:
             raise UsageError(f"--{change.way.value} {place}: no shared line of the run has this place{hint}")
 
 
-def sense_of(scene: Scene, tests: dict[str, TestCase], locks: Iterable[str] = ()) -> Sense:
-    """What the members of a run are used for, for who knows its tests and its locks."""
+def sense_of(scene: Scene, tests: dict[str, TestCase]) -> Sense:
+    """What the members of a run are used for, for who knows its tests."""
     from commutant.remedy import Sense
     from commutant.report import has_failing_call
     from commutant.support import IdentityCache
 
     fails = IdentityCache(has_failing_call)
-    return Sense(scene, {test for test in scene.tests if fails(tests[test].orders)}, locks)
+    return Sense(scene, {test for test in scene.tests if fails(tests[test].orders)})
 
 
 def worth_in(run: Run) -> Callable[[Finding], list[str]] | None:
     """What changes of a finding's fields would free in a run; None if the run does not tell."""
-    from commutant.remedy import divided_locks, lock_of, scene_of, worth_of
+    from commutant.remedy import scene_of, worth_of
 
     try:
         scene = scene_of(run.verdicts())
     except UsageError:  # a run without the bytes that were touched
         return None
-    locks = {lock.name: lock for lock in divided_locks(run.verdicts())}
-    sense = sense_of(scene, run.tests, locks)
-
-    def worth(finding: Finding) -> list[str]:
-        lock = locks.get(lock_of(finding, locks))
-        divided = [f"{lock}: frees {len(lock.freed):,}"] if lock is not None else []
-        return divided + worth_of(scene, sense, finding)
-
-    return worth
+    sense = sense_of(scene, run.tests)
+    return lambda finding: worth_of(scene, sense, finding)

@@ -1,7 +1,6 @@
 """From a finding to a change: what a change of a type's layout, or of an access, frees; and whether it did."""
 
 from commutant.remedy.change import Change, Way, read_change
-from commutant.remedy.divide import DividedLock, divided_locks, lock_of, print_divided
 from commutant.remedy.documents import HistoryDocument, ProofDocument, RemedyDocument, TransferDocument
 from commutant.remedy.evidence import ProvenRun, commit_message, print_proof, proof_document
 from commutant.remedy.foretell import Foretold, foretell
@@ -24,7 +23,6 @@ __all__ = [
     "DEFAULT_CORES",
     "MAX_CORES",
     "Change",
-    "DividedLock",
     "Foretold",
     "History",
     "HistoryDocument",
@@ -46,15 +44,12 @@ __all__ = [
     "Transfers",
     "Way",
     "commit_message",
-    "divided_locks",
     "foretell",
     "history",
     "history_document",
     "history_page",
-    "lock_of",
     "loops",
     "mean_transfers",
-    "print_divided",
     "print_foretold",
     "print_history",
     "print_proof",

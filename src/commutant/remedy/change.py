@@ -22,6 +22,7 @@ class Way(Enum):
     SPLIT = "split"
     PART = "part"
     DROP_PREFETCH = "drop-prefetch"
+    DIVIDE = "divide"
 
     @property
     def words(self) -> str:
@@ -38,17 +39,18 @@ _WORDS = {
     Way.SPLIT: "split {} per core",
     Way.PART: "move {} together to a line of their own",
     Way.DROP_PREFETCH: "do not prefetch {} for writing",
+    Way.DIVIDE: "divide the lock {}, with all that is touched under it",
 }
 
 
-_OF_VARIABLES = (Way.DROP, Way.DROP_PREFETCH, Way.SPREAD)
+_OF_VARIABLES = (Way.DROP, Way.DROP_PREFETCH, Way.SPREAD, Way.DIVIDE)
 """What may be done to a variable as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change: a way, and the member, part or variable that it is made to (`files_struct.fd_array`); where a line is
-    parted, the members of one type that leave it, with commas between them."""
+    parted, the members of one type that leave it, with commas between them; where a lock is divided, the lock."""
 
     way: Way
     place: str

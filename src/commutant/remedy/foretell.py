@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from commutant.remedy.change import Change
+from commutant.remedy.change import Change, Way
 from commutant.remedy.layout import pieces
 from commutant.remedy.scene import Case, Scene
 
@@ -54,14 +54,23 @@ def freed_by(scene: Scene, cured: set[int]) -> tuple[list[str], list[str]]:
     return freed, fewer
 
 
-def touches(case: Case, changes: Iterable[Change]) -> bool:
-    """Whether a change is about a byte that any core touched of an asked line."""
-    places = [place for change in changes for place in change.places]
+def touches(case: Case, changes: Sequence[Change]) -> bool:
+    """Whether a change is about a byte that any core touched of an asked line, or about the lock that these go with."""
+    if is_divided(case, changes):
+        return True
+    places = [place for change in changes if change.way is not Way.DIVIDE for place in change.places]
     return any(case.lines[at].fields.mask_of(places) & case.lines[at].touched_bytes for at in case.examined)
+
+
+def is_divided(case: Case, changes: Iterable[Change]) -> bool:
+    """Whether the lock that a case goes with is divided."""
+    return bool(case.lock) and any(change.way is Way.DIVIDE and change.place == case.lock for change in changes)
 
 
 def survives(scene: Scene, case: Case, changes: Sequence[Change]) -> bool:
     """Whether two cores still share a line that holds bytes of the asked ones."""
+    if is_divided(case, changes):
+        return False
     lines: _Lines = {}
     examined: set[object] = set()
     for at, line in enumerate(case.lines):

@@ -20,6 +20,8 @@ def pieces(scene: Scene, line: Line, at: int, changes: Sequence[Change]) -> Iter
     """Where the accesses to the line of number `at` go; bytes that stay are on the line of that number."""
     rest = ALL_BYTES
     for change in changes:
+        if change.way is Way.DIVIDE:  # of whole cases, not of bytes
+            continue
         mask = line.fields.mask_of(change.places) & rest
         if mask:
             rest &= ~mask

@@ -23,11 +23,13 @@ _TRIED_TOGETHER = 96
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A change in the list: tests freed `alone`, with those above it (`together`, all in all), and what it left."""
+    """A change in the list: the tests freed `alone` and what it left, those freed with all above it (`together`), and
+    those that it frees besides what these do (`newly`)."""
 
     change: Change
     alone: Foretold
     together: int
+    newly: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +52,37 @@ def rank(scene: Scene, sense: Sense, count: int = DEFAULT_COUNT) -> Ranking:
             gone = cured_by(scene, sense, change, numbers)
             if gone:
                 cured[change] = gone
+    by_lock: dict[str, set[int]] = {}
+    for number, case in enumerate(scene.cases):
+        if case.lock:
+            by_lock.setdefault(case.lock, set()).add(number)
+    cured.update({Change(Way.DIVIDE, lock): numbers for lock, numbers in by_lock.items()})
     alone = {change: len(freed_by(scene, gone)[0]) for change, gone in cured.items()}
     promise = {change: sum(len(scene.by_case[number]) for number in gone) for change, gone in cured.items()}
     weight = {change: alone[change] * (_WRITTEN if sense.is_written(change.place) else 1) for change in cured}
     order = sorted(cured, key=lambda change: (-weight[change], -promise[change], _WAYS.index(change.way), change.place))
-    order = list({change.place: change for change in reversed(order)}.values())[::-1]  # of each place the best way
-    order = sorted(order, key=lambda change: (-weight[change], -promise[change], change.place))[:_TRIED_TOGETHER]
-    together = _Together(scene, cured, cases)
+    order = list({_kind(change): change for change in reversed(order)}.values())[::-1]  # of each place the best way
+    order = sorted(order, key=lambda change: (-weight[change], -promise[change], change.place))
+    # A lock that frees none alone may free most once another one is divided as well.
+    later = [change for change in order[_TRIED_TOGETHER:] if change.way is Way.DIVIDE]
+    order = order[:_TRIED_TOGETHER] + later
+    together = _Together(scene, cured, cases, by_lock)
     for change in order:  # what is worth most alone, unless those above it have freed its tests already
-        if len(together.chosen) < count and 0 < alone[change] <= 2 * together.gain(change)[0]:
+        if len(together.chosen) < count and 0 < alone[change] <= 2 * len(together.gain(change)[0]):
             together.take(change)
     while len(together.chosen) < count:  # then what only frees tests together with others
-        gains = [(together.gain(change)[0], change) for change in order if alone[change]]
+        gains = [
+            (len(together.gain(change)[0]), change) for change in order if alone[change] or change.way is Way.DIVIDE
+        ]
         best = max(gains, key=lambda one: one[0], default=(0, None))
         if best[1] is None or not best[0]:
             break
         together.take(best[1])
-    ranked = [Ranked(change, foretell(scene, (change,)), freed) for change, freed in together.chosen.items()]
+    ranked = []
+    freed = 0
+    for change, newly in together.chosen.items():
+        freed += len(newly)
+        ranked.append(Ranked(change, foretell(scene, (change,)), freed, newly))
     return Ranking(ranked, len(scene.tests), scene.judged)
 
 
@@ -74,8 +90,14 @@ _WRITTEN = 1.02
 """Of two fields that share a line and are worth nearly the same, the one that is written is the one to move."""
 
 
-_WAYS = (Way.MOVE, Way.PART, Way.SPREAD, Way.DROP_PREFETCH, Way.DROP_WRITE, Way.SPLIT, Way.DROP_READ, Way.DROP)
+_CODE = (Way.DROP_PREFETCH, Way.DROP_WRITE, Way.SPLIT, Way.DROP_READ, Way.DROP, Way.DIVIDE)
+_WAYS = (Way.MOVE, Way.PART, Way.SPREAD, *_CODE)
 """Of ways that free the same, the first is shown: those that change no code come first."""
+
+
+def _kind(change: Change) -> tuple[str, bool]:
+    """Of the changes of a place that say the same one is listed; to divide a lock is something else than to move it."""
+    return change.place, change.way is Way.DIVIDE
 
 
 def cured_by(scene: Scene, sense: Sense, change: Change, numbers: Iterable[int]) -> set[int]:
@@ -125,40 +147,50 @@ def _free_without(line: Line) -> dict[str, bool]:
 
 
 class _Together:
-    """Changes made one after the other; `chosen` holds for each the tests that it and those before it free."""
+    """Changes made one after the other; `chosen` holds for each the tests that it frees besides those before it."""
 
-    def __init__(self, scene: Scene, cured: Mapping[Change, set[int]], cases: Mapping[str, set[int]]) -> None:
-        self.chosen: dict[Change, int] = {}
+    def __init__(
+        self,
+        scene: Scene,
+        cured: Mapping[Change, set[int]],
+        cases: Mapping[str, set[int]],
+        by_lock: Mapping[str, set[int]],
+    ) -> None:
+        self.chosen: dict[Change, frozenset[str]] = {}
         self._scene = scene
         self._cured = cured
         self._cases = cases
-        self._places: set[str] = set()
+        self._by_lock = by_lock
+        self._places: set[tuple[str, bool]] = set()
         self._gone: set[int] = set()
         self._gone_of: Counter[str] = Counter()
         self._touched: set[int] = set()
-        self._freed = 0
 
-    def gain(self, change: Change) -> tuple[int, set[int]]:
-        """How many tests a further change frees, and the cases that it cures; none of a place that is changed."""
-        if change.place in self._places:
-            return 0, set()
+    def gain(self, change: Change) -> tuple[frozenset[str], set[int]]:
+        """The tests that a further change frees, and the cases that it cures; none of a place that is changed."""
+        if _kind(change) in self._places:
+            return frozenset(), set()
         scene, cured = self._scene, self._cured[change]
         # Only where another change has moved bytes of the same object can both do more than each alone.
-        both = (self._cases[change.place] & self._touched) - self._gone - cured
+        both = (self._cases_of(change) & self._touched) - self._gone - cured
         changes = (*self.chosen, change)
         new = (cured - self._gone) | {number for number in both if not survives(scene, scene.cases[number], changes)}
         here: Counter[str] = Counter()
         for number in new:
             here.update(scene.by_case[number])
-        return sum(self._gone_of[test] + hits == len(scene.tests[test]) for test, hits in here.items()), new
+        freed = (test for test, hits in here.items() if self._gone_of[test] + hits == len(scene.tests[test]))
+        return frozenset(freed), new
 
     def take(self, change: Change) -> None:
         """Makes a further change."""
-        gain, new = self.gain(change)
-        self._freed += gain
+        freed, new = self.gain(change)
         self._gone |= new
         for number in new:
             self._gone_of.update(self._scene.by_case[number])
-        self._touched |= self._cases[change.place]
-        self._places.add(change.place)
-        self.chosen[change] = self._freed
+        self._touched |= self._cases_of(change)
+        self._places.add(_kind(change))
+        self.chosen[change] = freed
+
+    def _cases_of(self, change: Change) -> set[int]:
+        """The cases that a change is about."""
+        return (self._by_lock if change.way is Way.DIVIDE else self._cases)[change.place]

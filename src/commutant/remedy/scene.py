@@ -7,11 +7,12 @@ so a change is tried on some thousand cases instead of on all tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commutant.campaign import Outcome, Verdict
 from commutant.mtrace import AccessKind, ByteRange, Finding, LineField, Picture, PictureLine, what_was_done
+from commutant.remedy.divide import lock_of, locks_in
 from commutant.remedy.places import lies_in, member_of, place_of
 from commutant.support import UsageError
 
@@ -111,11 +112,12 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Case:
     """An object that shows a finding: its lines, and which of them are the finding's (indices). `name` is the
-    finding's."""
+    finding's, `lock` the one that it goes with, as a place; empty if none."""
 
     name: str
     lines: tuple[Line, ...]
     examined: tuple[int, ...]
+    lock: str = ""
 
 
 @dataclass(slots=True)
@@ -170,6 +172,10 @@ class Scene:
                     return known
         return ""
 
+    def locks(self) -> list[str]:
+        """All locks that any case goes with, in alphabetical order."""
+        return sorted({case.lock for case in self.cases if case.lock})
+
     def members(self) -> list[str]:
         """All members that any shared line has, in alphabetical order."""
         return sorted({member for case in self.cases for line in case.lines for member in line.fields.members})
@@ -178,7 +184,9 @@ class Scene:
 def scene_of(verdicts: Iterable[Verdict]) -> Scene:
     """The scene of a run's verdicts; raises UsageError if none of them says what was touched."""
     known = list(verdicts)
-    builder = _Builder(_prefetched(known))
+    shared = (verdict for verdict in known if verdict.outcome in _SHARED)
+    locks = locks_in({id(one): one for verdict in shared for one in verdict.findings}.values())
+    builder = _Builder(_prefetched(known), locks)
     for verdict in known:
         builder.add(verdict)
     scene = builder.scene
@@ -209,12 +217,13 @@ def _prefetched(verdicts: Iterable[Verdict]) -> dict[int, int]:
 
 
 class _Builder:
-    def __init__(self, prefetched: Mapping[int, int]) -> None:
+    def __init__(self, prefetched: Mapping[int, int], locks: Collection[str]) -> None:
         self.scene = Scene()
+        self._locks = locks
         self._prefetched = prefetched
         self._fields: dict[tuple[str, int, int], tuple[Fields, object]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
-        self._known: dict[tuple[str, int, tuple[int, ...]], int] = {}
+        self._known: dict[tuple[str, str, int, tuple[int, ...]], int] = {}
         self._kept: list[object] = []
 
     def add(self, verdict: Verdict) -> None:
@@ -245,16 +254,17 @@ class _Builder:
             self._kept += (finding, picture)
             examined = _lines_of(finding, picture)
             self._learn_entries(finding)
-            number = self._numbers[key] = self._case(finding.name, picture, examined)
+            number = self._numbers[key] = self._case(finding, picture, examined)
         return number
 
-    def _case(self, name: str, picture: Picture, examined: tuple[int, ...]) -> int:
-        key = name, id(picture), examined
+    def _case(self, finding: Finding, picture: Picture, examined: tuple[int, ...]) -> int:
+        lock = lock_of(finding, self._locks)
+        key = finding.name, lock, id(picture), examined
         number = self._known.get(key)
         if number is None:
             number = self._known[key] = len(self.scene.cases)
             lines = tuple(self._line(picture.holder, line) for line in picture.lines)
-            self.scene.cases.append(Case(name, lines, examined))
+            self.scene.cases.append(Case(finding.name, lines, examined, lock))
             self.scene.by_case.append([])
         return number
 

@@ -14,14 +14,14 @@ class Sense:
     """What a run's members are used for.
 
     Counters may be divided per core. The write of a lock's word is never left out: who needs the lock takes it, and to
-    divide it is a remedy of its own (`commutant.remedy.divide`). A read may be left out of plain data. Any other write
+    divide it is a change of its own (`commutant.remedy.divide`). A read may be left out of plain data. Any other write
     may be left out, but not where the other core looks at what is written: there it changes something. Of what is only
     prefetched for writing the prefetch may be left out. A variable as a whole (the accounting of a user) may be left
     alone.
     """
 
-    def __init__(self, scene: Scene, failing: Collection[str], locks: Iterable[str] = ()) -> None:
-        """`failing` are the tests in which one of the calls can only fail; `locks` are those that the run tells of."""
+    def __init__(self, scene: Scene, failing: Collection[str]) -> None:
+        """`failing` are the tests in which one of the calls can only fail."""
         kinds: dict[str, set[HintKind | None]] = {}
         lines = {id(line): line for case in scene.cases for line in case.lines}
         for line in lines.values():
@@ -32,7 +32,7 @@ class Sense:
         # A prefetch for writing counts as a write, but is none: what is only prefetched is neither written nor taken.
         self._prefetched = _members_with(lines.values(), lambda line: line.prefetched)
         self._written = _members_with(lines.values(), lambda line: line.written_bytes & ~line.prefetched)
-        named = {member_of(lock.partition(" (")[0])[0] for lock in locks}
+        named = {member_of(lock.partition(" (")[0])[0] for lock in scene.locks()}
         locks = {member for member, found in kinds.items() if HintKind.LOCK in found or member in named}
         tests: dict[str, set[str]] = {lock: set() for lock in locks}
         for case, ids in zip(scene.cases, scene.by_case, strict=True):

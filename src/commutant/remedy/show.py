@@ -42,7 +42,7 @@ def print_ranking(ranking: Ranking, calls: Calls, console: Console) -> None:
             f"{len(one.alone.freed):,}",
             f"{one.together:,}",
             safe_text(str(one.change)),
-            safe_text(_pairs(one.alone.freed, calls)),
+            safe_text(_pairs(one.alone.freed or one.newly, calls)),
         )
     console.print(table)
     last = ranking.changes[-1].together

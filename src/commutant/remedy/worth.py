@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from commutant.mtrace import Finding
-from commutant.remedy.change import Change
+from commutant.remedy.change import Change, Way
+from commutant.remedy.divide import lock_of
 from commutant.remedy.foretell import freed_by, touches
 from commutant.remedy.places import member_of
 from commutant.remedy.rank import cured_by
@@ -14,8 +15,8 @@ _SHOWN = 3
 
 
 def worth_of(scene: Scene, sense: Sense, finding: Finding) -> list[str]:
-    """The best changes of what the finding's two accesses touch, with the tests of the run that each frees alone; none
-    where no single change frees a test."""
+    """To divide the finding's lock, and the best changes of what its two accesses touch, with the tests of the run that
+    each frees alone; none where no single change frees a test."""
     members: dict[str, bool] = {}
     for access in (finding.first, finding.second):
         for one in finding.fields:
@@ -25,6 +26,10 @@ def worth_of(scene: Scene, sense: Sense, finding: Finding) -> list[str]:
     changes = [Change(way, member) for member, is_array in members.items() for way in sense.ways(member, is_array)]
     worth = [(len(_freed(scene, sense, change)), change) for change in changes]
     best = sorted((one for one in worth if one[0]), key=lambda one: -one[0])[:_SHOWN]
+    if lock := lock_of(finding, scene.locks()):
+        divided = Change(Way.DIVIDE, lock)
+        freed = len(_freed(scene, sense, divided))
+        best = [(freed, divided), *best] if freed else best
     return [f"{change}: frees {freed:,}" for freed, change in best]
 
 
