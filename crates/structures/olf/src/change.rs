@@ -39,7 +39,7 @@ pub(crate) fn insert<'d, C: Find<'d>>(list: &C, here: &Here<'d>, item: Arc<'d, I
             return Err(Refused::Exists(item));
         }
         let (entry, linked) = (Word::link(list.number(), item.slot().address()), place.word);
-        let before = Change { link: place.before, old: place.word, new: entry };
+        let before = Change::new(place.before, place.word, entry);
         let is_new = item.slot().header().is_own();
         let outcome = if is_new || sync::mutant::planted("olf: a reused item is linked by one swap") {
             // Nobody else has the item, nor a pointer to it.
@@ -51,7 +51,7 @@ pub(crate) fn insert<'d, C: Find<'d>>(list: &C, here: &Here<'d>, item: Arc<'d, I
             })
         } else {
             item.slot().header().set_listed(true);
-            here.change(&[before, Change { link, old, new: linked }], attempts)
+            here.change(&[before, Change::new(link, old, linked)], attempts)
         };
         match outcome {
             Ok(()) => {
@@ -91,7 +91,7 @@ fn leave<'g, 'd, C: Find<'d>>(
     if !old.is_in(list.number()) {
         return Err(Unchanged::Other);
     }
-    Ok([Change { link: place.before, old: place.word, new: old }, Change { link, old, new }])
+    Ok([Change::new(place.before, place.word, old), Change::new(link, old, new)])
 }
 
 pub(crate) fn move_to<'d, C: Find<'d>, D: Find<'d, Field = C::Field>>(
@@ -123,7 +123,7 @@ pub(crate) fn move_to<'d, C: Find<'d>, D: Find<'d, Field = C::Field>>(
             if !words[0].is_in(list.number()) || !words[1].is_in(to.number()) {
                 continue;
             }
-            let asked = [0, 1].map(|n| Change { link: links[n], old: words[n], new: words[n] });
+            let asked = [0, 1].map(|n| Change::asked(links[n], words[n]));
             match here.change(&asked, attempts) {
                 Ok(()) => return Err(NotMoved::Exists),
                 Err(unchanged) => attempts.note(unchanged),
@@ -131,7 +131,7 @@ pub(crate) fn move_to<'d, C: Find<'d>, D: Find<'d, Field = C::Field>>(
             continue;
         }
         let entry = Word::link(to.number(), slot.address());
-        let arrival = Change { link: place.before, old: place.word, new: entry };
+        let arrival = Change::new(place.before, place.word, entry);
         let outcome = leave(list, &from, slot, place.word)
             .and_then(|[before, item]| here.change(&[before, item, arrival], attempts));
         match outcome {

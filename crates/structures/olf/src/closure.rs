@@ -75,7 +75,15 @@ pub struct Held<'t, 'd, T: Send + Sync + 'static> {
     _domain: PhantomData<Arc<'d, T>>,
 }
 
-impl<'d, T: Send + Sync> Held<'_, 'd, T> {
+impl<'t, 'd, T: Send + Sync> Held<'t, 'd, T> {
+    pub(crate) fn new(slot: &'t Slot<T>) -> Held<'t, 'd, T> {
+        Held { slot, _domain: PhantomData }
+    }
+
+    pub(crate) fn slot(&self) -> &'t Slot<T> {
+        self.slot
+    }
+
     /// A count of the item, to take it out of the closure. None if its last one has ended: then the closure will have lost.
     pub fn to_arc(&self) -> Option<Arc<'d, T>> {
         // SAFETY: the count is new, and goes into the `Arc`.
@@ -101,8 +109,8 @@ impl<T: Send + Sync> core::ops::Deref for Held<'_, '_, T> {
 
 /// What a closure makes its calls with. Lists live for `'a`, items as long as the closure runs.
 pub struct Atomic<'t, 'a: 't, 'd: 'a> {
-    here: &'t Here<'d>,
-    log: Log<'t>,
+    pub(crate) here: &'t Here<'d>,
+    pub(crate) log: Log<'t>,
     attempts: Attempts,
     looks: u64,
     has_lost: bool,
@@ -334,21 +342,26 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         second(self)
     }
 
-    fn view(&self) -> Through<'_, 't> {
+    pub(crate) fn view(&self) -> Through<'_, 't> {
         Through { domain: self.here.domain, log: &self.log }
     }
 
     fn find<C: Collection<'d>>(&mut self, list: &'a C, key: &KeyOf<'d, C>) -> Result<Place<'t, ItemOf<'d, C>>, Stop> {
         list.expect_of(self.here);
+        self.count_look()?;
+        list.find_in(&self.view(), key).ok_or_else(|| self.lose())
+    }
+
+    /// Before a look: whether what was seen so far may still be true.
+    pub(crate) fn count_look(&mut self) -> Result<(), Stop> {
         self.looks += 1;
         if self.looks.is_power_of_two() && self.looks > FIRST_CONFIRMED_LOOKS {
             self.has_lost |= !self.confirm();
         }
-        let place = if self.has_lost { None } else { list.find_in(&self.view(), key) };
-        place.ok_or_else(|| self.lose())
+        if self.has_lost { Err(Stop::Again) } else { Ok(()) }
     }
 
-    fn lose(&mut self) -> Stop {
+    pub(crate) fn lose(&mut self) -> Stop {
         self.has_lost = true;
         Stop::Again
     }
@@ -366,7 +379,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     }
 
     /// Notes that an answer rests on a word.
-    fn ask<T>(&mut self, link: &'t Link, item: Option<&'t Slot<T>>, word: Word) -> Result<(), Stop> {
+    pub(crate) fn ask<T>(&mut self, link: &'t Link, item: Option<&'t Slot<T>>, word: Word) -> Result<(), Stop> {
         if sync::mutant::planted("olf: what is only asked is not noted") {
             return Ok(());
         }

@@ -10,6 +10,7 @@ use percpu::{Arena, ClaimError, Core, OutOfMemory, OwnerId, Part};
 #[cfg(feature = "alloc")]
 use percpu::{ArenaConfig, HeapRegion};
 
+use crate::cursor::Cursors;
 use crate::header::{Header, Orphans};
 use crate::link::Link;
 use crate::numbers::Numbers;
@@ -80,6 +81,7 @@ pub struct Domain {
     epochs: NonNull<Epochs>,
     decisions: NonNull<Decisions>,
     pub(crate) records: Records,
+    pub(crate) cursors: Cursors,
     pub(crate) numbers: Numbers,
     pub(crate) orphans: Orphans,
     /// Of no item.
@@ -134,6 +136,8 @@ impl Domain {
             decisions: NonNull::from(Decisions::create(arena)?),
             // SAFETY: the arena lives for ever, or as long as the region in the domain.
             records: unsafe { Records::create(arena) }?,
+            // SAFETY: as above.
+            cursors: unsafe { Cursors::create(arena) }?,
             numbers: Numbers::create(arena, lists)?,
             orphans: Orphans::new(),
             nowhere: Link::new(),
@@ -151,7 +155,7 @@ impl Domain {
         const { assert!(MOST_THREADS < percpu::MAX_CORES) };
         let owner = OwnerId::new(1).expect("not zero");
         match self.arena().claim_any(owner) {
-            Ok(core) => Ok(Here { domain: self, core, in_closure: Cell::new(false) }),
+            Ok(core) => Ok(Here { domain: self, core, in_closure: Cell::new(false), uses_cursor: Cell::new(false) }),
             Err(ClaimError::Busy | ClaimError::OutOfRange { .. } | _) => {
                 Err(TooManyThreads { most: self.arena().core_count() })
             }
@@ -159,9 +163,9 @@ impl Domain {
     }
 
     /// What lies where, and what tools call it.
-    pub fn tables(&self) -> [Part; 4] {
+    pub fn tables(&self) -> [Part; 5] {
         let [pinned, epochs] = self.epochs().tables();
-        [pinned, epochs, self.decisions().table(), self.records.table()]
+        [pinned, epochs, self.decisions().table(), self.records.table(), self.cursors.table()]
     }
 
     fn arena(&self) -> &Arena {
@@ -243,6 +247,8 @@ pub struct Here<'d> {
     pub(crate) core: Core<'d>,
     /// Whether a closure of [`Here::atomically`] runs.
     pub(crate) in_closure: Cell<bool>,
+    /// Whether the thread's cursor stands in a list.
+    pub(crate) uses_cursor: Cell<bool>,
 }
 
 impl<'d> Here<'d> {
@@ -259,7 +265,7 @@ impl<'d> Here<'d> {
     /// Keeps what lists lead to from being freed while the guard lives. To be dropped soon: it holds up all freeing.
     #[inline]
     pub fn pin(&self) -> Guard<'_> {
-        Guard { pinned: self.domain.epochs().pin(&self.core), domain: self.domain }
+        Guard { pinned: self.domain.epochs().pin(&self.core), here: self }
     }
 
     /// Frees what was removed and is looked at by nobody any more; returns whether something is left. To be called between
@@ -281,14 +287,20 @@ impl fmt::Debug for Here<'_> {
 /// Keeps items from being freed: see [`Here::pin`].
 pub struct Guard<'h> {
     pinned: Pinned<'h>,
-    domain: &'h Domain,
+    here: &'h Here<'h>,
 }
 
-impl Guard<'_> {
+impl<'h> Guard<'h> {
+    /// Who holds it.
+    #[inline]
+    pub(crate) fn here(&self) -> &'h Here<'h> {
+        self.here
+    }
+
     /// Whether it guards items of this domain.
     #[inline]
     pub(crate) fn is_of(&self, domain: &Domain) -> bool {
-        core::ptr::eq(self.domain, domain)
+        core::ptr::eq(self.here.domain, domain)
     }
 
     /// Ends a count of an item of the domain.

@@ -227,6 +227,26 @@ impl<'g, 'd, T: Send + Sync + 'static> Ref<'g, 'd, T> {
     }
 }
 
+/// What leads to an item: a count of it, or what was found in a list.
+pub trait Handle<'d, T: Send + Sync + 'static> {
+    #[doc(hidden)]
+    fn slot(&self) -> &Slot<T>;
+}
+
+impl<'d, T: Send + Sync + 'static> Handle<'d, T> for Arc<'d, T> {
+    #[inline]
+    fn slot(&self) -> &Slot<T> {
+        Arc::slot(self)
+    }
+}
+
+impl<'d, T: Send + Sync + 'static> Handle<'d, T> for Ref<'_, 'd, T> {
+    #[inline]
+    fn slot(&self) -> &Slot<T> {
+        self.slot
+    }
+}
+
 impl<T: Send + Sync> Clone for Ref<'_, '_, T> {
     fn clone(&self) -> Self {
         *self

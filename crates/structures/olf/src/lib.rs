@@ -21,6 +21,7 @@
 //! ```text
 //! operation.rs  several words at one moment         sorted.rs  lists in the order of a key
 //! word.rs       what stands in a link               map.rs     maps by hash
+//! places.rs     which words of a list change        list.rs    lists in the order of insertion
 //! item.rs       counts of items                     change.rs  insertion, removal, moves
 //! domain.rs     what all of them share              closure.rs any operations as one
 //! ```
@@ -35,6 +36,8 @@ extern crate alloc;
 mod chain;
 mod change;
 mod closure;
+mod closure_list;
+mod cursor;
 mod domain;
 mod field;
 mod find;
@@ -43,25 +46,31 @@ mod hash;
 mod header;
 mod item;
 mod link;
+mod list;
+mod list_link;
 mod log;
 #[cfg(feature = "alloc")]
 mod map;
 mod methods;
 mod numbers;
 mod operation;
+mod places;
 mod record;
 mod refusal;
 mod sorted;
+mod walk;
 mod word;
 
 pub use closure::{Atomic, Held, Stop};
 pub use domain::{Domain, DomainError, Guard, Here, Limits, MOST_THREADS, TooManyThreads};
-pub use field::{Keyed, LinkField};
+pub use field::{Keyed, LinkField, ListField};
 pub use find::Collection;
 #[cfg(feature = "alloc")]
 pub use hash::{Mixer, Mixing};
-pub use item::{AddressTooHigh, Arc, Item, Ref, Slot};
+pub use item::{AddressTooHigh, Arc, Handle, Item, Ref, Slot};
 pub use link::Link;
+pub use list::List;
+pub use list_link::ListLink;
 #[cfg(feature = "alloc")]
 pub use map::Map;
 pub use refusal::{NotMoved, Refused, TooManyLists};

@@ -24,7 +24,7 @@ pub(crate) struct Log<'t> {
 impl<'t> Log<'t> {
     /// Without a word; `link` is any.
     pub(crate) fn new(link: &'t Link) -> Log<'t> {
-        let nothing = Change { link, old: Word::NOWHERE, new: Word::NOWHERE };
+        let nothing = Change::asked(link, Word::NOWHERE);
         Log { changes: [nothing; MOST_WORDS], items: [None; MOST_WORDS], count: 0 }
     }
 
@@ -38,6 +38,7 @@ impl<'t> Log<'t> {
         let mut asked = *self;
         for change in &mut asked.changes {
             change.new = change.old;
+            change.leaving = None;
         }
         asked
     }
@@ -45,7 +46,9 @@ impl<'t> Log<'t> {
     /// Goes back to what the log was, but for the words that were looked at since.
     pub(crate) fn go_back(&mut self, before: &Log<'t>) {
         for (place, change) in self.changes.iter_mut().enumerate() {
-            change.new = if place < before.count { before.changes[place].new } else { change.old };
+            let is_older = place < before.count;
+            change.new = if is_older { before.changes[place].new } else { change.old };
+            change.leaving = if is_older { before.changes[place].leaving } else { None };
         }
     }
 
@@ -59,15 +62,27 @@ impl<'t> Log<'t> {
         if self.count + more > MOST_WORDS { Err(Full) } else { Ok(()) }
     }
 
+    /// Notes a change of a word. There is room for it.
+    pub(crate) fn note_change(&mut self, change: &Change<'t>, item: Option<NonNull<Header>>) {
+        self.note(change.link, item, change.old, change.new);
+        if change.leaving.is_some() {
+            let place = self.place(change.link).expect("it was noted");
+            self.changes[place].leaving = change.leaving;
+        }
+    }
+
     /// Notes that a word is `seen`, and becomes `new`. There is room for it.
     pub(crate) fn note(&mut self, link: &'t Link, item: Option<NonNull<Header>>, seen: Word, new: Word) {
         let place = self.place(link).unwrap_or_else(|| {
-            self.changes[self.count] = Change { link, old: seen, new: seen };
+            self.changes[self.count] = Change::asked(link, seen);
             self.items[self.count] = item;
             self.count += 1;
             self.count - 1
         });
         self.changes[place].new = new;
+        if item.is_some() {
+            self.items[place] = item;
+        }
     }
 
     /// The items that come to stand in a list by a link, or do no longer.

@@ -227,7 +227,7 @@ where
                 let (before, word) = self.walk_orders(from, self.domain, sentinel.order);
                 sentinel.link.0.store_own(word);
                 let entry = Word::sentinel(self.chain.number, sentinel.address());
-                if here.swap(&Change { link: before, old: word, new: entry }).is_ok() {
+                if here.swap(&Change::new(before, word, entry)).is_ok() {
                     break;
                 }
             }

@@ -24,6 +24,8 @@ use sync::{Spin, Wait, WaitReason};
 
 use crate::domain::{Domain, Here};
 use crate::link::Link;
+use crate::list_link::ListLink;
+use crate::record::Record;
 use crate::word::{MOST_WORDS, Word};
 
 /// Pauses at a mark of an operation that goes second, and of one that goes first, before it is revoked.
@@ -35,6 +37,27 @@ pub(crate) struct Change<'g> {
     pub(crate) link: &'g Link,
     pub(crate) old: Word,
     pub(crate) new: Word,
+    /// The link of an item whose place ends by this change of its `next`.
+    pub(crate) leaving: Option<&'g ListLink>,
+}
+
+impl<'g> Change<'g> {
+    #[inline]
+    pub(crate) fn new(link: &'g Link, old: Word, new: Word) -> Change<'g> {
+        Change { link, old, new, leaving: None }
+    }
+
+    /// A word that must be this.
+    #[inline]
+    pub(crate) fn asked(link: &'g Link, word: Word) -> Change<'g> {
+        Change::new(link, word, word)
+    }
+
+    /// An item of a doubly linked list leaves its place.
+    #[inline]
+    pub(crate) fn leaving(link: &'g ListLink, old: Word, new: Word) -> Change<'g> {
+        Change { link: &link.next, old, new, leaving: Some(link) }
+    }
 }
 
 /// Why nothing has changed.
@@ -88,14 +111,25 @@ impl Domain {
     #[inline]
     pub(crate) fn value(&self, link: &Link) -> Word {
         let seen = link.load();
-        if seen.is_mark() { self.read_marked(link, seen) } else { seen }
+        if seen.is_mark() { self.read_marked(link, seen).0 } else { seen }
     }
 
+    /// What follows at this moment behind an item, if it stands where it had this version.
+    #[inline]
+    pub(crate) fn next_at(&self, link: &ListLink, version: u64) -> Option<Word> {
+        let seen = link.next.load();
+        let (word, told) = if seen.is_mark() { self.read_marked(&link.next, seen) } else { (seen, None) };
+        // Read after the word: it has stood since the version was read first.
+        let now = told.unwrap_or_else(|| link.version());
+        (now == version || sync::mutant::planted("olf: no version")).then_some(word)
+    }
+
+    /// What a word is that held a mark; and which version goes with it, if an item has left its place by that operation.
     #[cold]
-    fn read_marked(&self, link: &Link, mut seen: Word) -> Word {
+    fn read_marked(&self, link: &Link, mut seen: Word) -> (Word, Option<u64>) {
         while let Some((tag, place)) = seen.operation() {
             if let Some(core) = tag.core() {
-                let (old, new) = self.records.of(core).read(place);
+                let (old, new, version) = self.records.of(core).read(place);
                 // Acquire: the look comes after the record was read. Pairs with the fence in `begin`: who has read what
                 // belongs to a later operation finds its sequence number, too.
                 if !sync::mutant::planted("olf: no fence after the record is read") {
@@ -103,16 +137,16 @@ impl Domain {
                 }
                 let look = self.decisions().look(tag);
                 match look {
-                    Look::Committed => return new,
-                    _ if sync::mutant::planted("olf: a mark is taken as new") => return new,
-                    Look::Undecided | Look::Aborted => return old,
-                    Look::Over if sync::mutant::planted("olf: the record is not checked again") => return new,
+                    Look::Committed => return (new, (version != 0).then_some(version + 1)),
+                    _ if sync::mutant::planted("olf: a mark is taken as new") => return (new, None),
+                    Look::Undecided | Look::Aborted => return (old, None),
+                    Look::Over if sync::mutant::planted("olf: the record is not checked again") => return (new, None),
                     Look::Over => {}
                 }
             }
             seen = link.load();
         }
-        seen
+        (seen, None)
     }
 
     /// What a word is, of a list that nobody else has any more: marks are replaced.
@@ -137,9 +171,17 @@ impl Domain {
         let mut patience = PATIENCE[usize::from(!goes_first)];
         let mut round = 0;
         let value = loop {
-            let (old, new) = self.records.of(core).read(place);
+            let (old, new, version) = self.records.of(core).read(place);
+            // As in `read_marked`: what was read is of this operation, unless it is over.
+            fence(Ordering::Acquire);
             match decisions.look(tag) {
-                // If the record is of a later operation by now, the mark has gone, and the exchange below fails.
+                Look::Committed if version != 0 => {
+                    // SAFETY: a version stands in a record only for the first field of the link of a list, whose memory has
+                    // been exposed as a whole and lives as long as the link.
+                    let leaving = unsafe { ListLink::of_next(link) };
+                    leaving.leave(version);
+                    break new;
+                }
                 Look::Committed => break new,
                 Look::Aborted => break old,
                 Look::Over => return,
@@ -167,7 +209,7 @@ impl Here<'_> {
         for (place, change) in changes.iter().enumerate() {
             if let Err(unchanged) = self.place(&operation, place, change) {
                 operation.abort();
-                undo(&operation, &changes[..place]);
+                undo(&operation, &changes[..=place]);
                 return Err(unchanged);
             }
         }
@@ -180,6 +222,9 @@ impl Here<'_> {
             if sync::mutant::planted("olf: an operation ends without its tag") {
                 let _ = change.link.exchange(change.link.load(), change.new);
                 continue;
+            }
+            if let Some(leaving) = change.leaving {
+                leaving.leave(self.record().version(place));
             }
             // Who needed the word was quicker, or the mark is still there.
             let _ = change.link.exchange(mark, change.new);
@@ -195,11 +240,16 @@ impl Here<'_> {
             // in `read_marked`.
             fence(Ordering::Release);
         }
-        let record = self.domain.records.of(self.core.index());
+        let record = self.record();
         for (place, change) in changes.iter().enumerate() {
-            record.write(place, change.old, change.new);
+            record.write(place, change.old, change.new, change.leaving.map_or(0, ListLink::version));
         }
         operation
+    }
+
+    #[inline]
+    fn record(&self) -> &Record {
+        self.domain.records.of(self.core.index())
     }
 
     #[inline]
@@ -207,10 +257,15 @@ impl Here<'_> {
         let mark = Word::mark(operation.tag(), place);
         loop {
             match change.link.exchange(change.old, mark) {
-                Ok(()) => return Ok(()),
+                Ok(()) => break,
                 Err(seen) if seen.is_mark() => self.domain.settle(change.link, seen, Some(operation)),
                 Err(_) => return Err(Unchanged::Other),
             }
+        }
+        match change.leaving {
+            // It has left since, and come back: the word is the same, but the place is another.
+            Some(leaving) if leaving.version() != self.record().version(place) => Err(Unchanged::Other),
+            _ => Ok(()),
         }
     }
 

@@ -1,4 +1,5 @@
-//! What an operation writes down before it marks: for each of its words what stood there and what comes.
+//! What an operation writes down before it marks: for each of its words what stood there and what comes, and which version of
+//! its place an item leaves by it.
 
 use percpu::{Arena, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,8 @@ pub(crate) struct Record {
 struct Place {
     old: AtomicU64,
     new: AtomicU64,
+    /// Zero if no item leaves its place by this word.
+    version: AtomicU64,
 }
 
 const RECORD: ObjectKind = table_kind!(Record as "words of a core's operation" { "places" = places });
@@ -29,7 +32,8 @@ impl Records {
     /// # Safety
     /// They are not used once the arena's memory is gone.
     pub(crate) unsafe fn create(arena: &Arena) -> Result<Records, OutOfMemory> {
-        let place = |_| Place { old: AtomicU64::new(0), new: AtomicU64::new(0) };
+        let zero = || AtomicU64::new(0);
+        let place = |_| Place { old: zero(), new: zero(), version: zero() };
         // SAFETY: the caller's promise.
         let records = unsafe { PerCore::create(arena, |_| Record { places: core::array::from_fn(place) }) }?;
         Ok(Records(records))
@@ -48,21 +52,29 @@ impl Records {
 }
 
 impl Record {
-    /// What a word was, and what it becomes. Of the core that owns the record, before it places the mark.
+    /// What a word was, and what it becomes, and the version that goes with it. Of the core that owns the record, before it
+    /// places the mark.
     #[inline]
-    pub(crate) fn write(&self, place: usize, old: Word, new: Word) {
+    pub(crate) fn write(&self, place: usize, old: Word, new: Word, version: u64) {
         // Relaxed: the exchange that places the mark releases them, and the fence before orders them after the beginning.
         self.places[place].old.store(old.to_bits(), Ordering::Relaxed);
         self.places[place].new.store(new.to_bits(), Ordering::Relaxed);
+        self.places[place].version.store(version, Ordering::Relaxed);
     }
 
-    /// What a word was, and what it becomes: of the operation whose mark the caller has seen, or of a later one.
+    /// The version that was written last. Of the core that owns the record.
     #[inline]
-    pub(crate) fn read(&self, place: usize) -> (Word, Word) {
+    pub(crate) fn version(&self, place: usize) -> u64 {
+        self.places[place].version.load(Ordering::Relaxed)
+    }
+
+    /// What a word was, what it becomes, and the version: of the operation whose mark the caller has seen, or of a later one.
+    #[inline]
+    pub(crate) fn read(&self, place: usize) -> (Word, Word, u64) {
         let place = &self.places[place];
         // Relaxed: seeing the mark has acquired them; who must know that they are of that operation looks at its decision
         // word after a fence.
         let (old, new) = (place.old.load(Ordering::Relaxed), place.new.load(Ordering::Relaxed));
-        (Word::from_bits(old), Word::from_bits(new))
+        (Word::from_bits(old), Word::from_bits(new), place.version.load(Ordering::Relaxed))
     }
 }

@@ -1,5 +1,4 @@
 //! Lists in order, in one thread: what they hold, what they refuse, and when items end.
-#![cfg(not(any(loom, shuttle)))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc as Plain;

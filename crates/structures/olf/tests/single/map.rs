@@ -1,5 +1,4 @@
 //! Maps in one thread: what they hold as they grow.
-#![cfg(not(any(loom, shuttle)))]
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
