@@ -169,13 +169,21 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         // SAFETY: the closure runs under a guard, and the item lives as long as it does.
         let departure = unsafe { list.places.departure(&self.view(), entry, link, Word::NOWHERE) };
         let Some(departure) = departure else {
+            if edge.is_some() {
+                // It stood at the end a moment ago: that there is none is not what was seen.
+                return Err(self.lose());
+            }
             let word = self.view().read(&link.next);
             self.ask(&link.next, Some(slot), word)?;
             return Err(Stop::Absent);
         };
-        let Ok([before, behind, next]) = departure else {
+        let Ok(changes) = departure else {
             return Err(self.lose());
         };
+        if edge.is_some_and(|edge| !edge.is_left_by(&changes)) {
+            return Err(self.lose());
+        }
+        let [before, behind, next] = changes;
         self.expect_as_found(&[before, behind])?;
         let cursors = edge.map_or(&[][..], |edge| &edge.words()[..edge.words().len() - 1]);
         self.ask_all(cursors)?;

@@ -181,7 +181,7 @@ impl<'d, F: ListField> List<'d, F> {
             let [outer, inner] = arrival.around;
             let is_new = item.slot().header().is_own();
             item.slot().header().set_listed(true);
-            let outcome = if is_new {
+            let outcome = if is_new || sync::mutant::planted("olf: a reused item is linked by one swap") {
                 // Nobody else has the item, nor a pointer to it.
                 link.next.store_own(arrival.next);
                 link.prev.store_own(arrival.prev);
@@ -242,6 +242,9 @@ impl<'d, F: ListField> List<'d, F> {
         // SAFETY: the caller holds a guard; the item stood in the list while it did.
         let departure = unsafe { self.departure(slot, Word::NOWHERE) };
         let changes = departure.unwrap_or(Err(Unchanged::Other))?;
+        if !edge.is_left_by(&changes) {
+            return Err(Unchanged::Other);
+        }
         match edge.words() {
             [_] => self.leave(here, &changes, attempts),
             [cursors @ .., _] => {

@@ -71,6 +71,14 @@ impl<'g, T> Edge<'g, T> {
     pub(crate) fn words(&self) -> &[Change<'g>] {
         &self.words[..self.count]
     }
+
+    /// Whether this is how the item leaves the end, and no other place to which it has gone meanwhile.
+    #[inline]
+    pub(crate) fn is_left_by(&self, departure: &[Change<'_>; 3]) -> bool {
+        let leads_to_it = self.words[self.count - 1].link;
+        departure[..2].iter().any(|around| core::ptr::eq(around.link, leads_to_it))
+            || sync::mutant::planted("olf: an item that has gone from the end is taken")
+    }
 }
 
 /// Why an end cannot be told.

@@ -2,6 +2,8 @@
 //! each item is dropped once, when nothing is left that leads to it.
 #![cfg(not(loom))]
 
+#[path = "lists/histories.rs"]
+mod lists;
 mod shared;
 
 use std::sync::Arc as Plain;

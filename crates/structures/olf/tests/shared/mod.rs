@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc as Plain;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use olf::{Arc, Collection, Domain, Here, Link, Map, NotMoved, Refused, Slot, Sorted, links};
+use olf::{Arc, Collection, Domain, Here, Link, ListLink, Map, NotMoved, Refused, Slot, Sorted, links};
 
 /// An item that stands in at most one list at a time by each of its links.
 pub struct Thing {
@@ -16,6 +16,7 @@ pub struct Thing {
     pub number: usize,
     pub link: Link,
     pub other: Link,
+    pub place: ListLink,
     ended: Plain<AtomicUsize>,
 }
 
@@ -30,6 +31,8 @@ links! {
     pub ByKey: Thing { link: link, key: key as u32 }
     /// The same by another link.
     pub ByOther: Thing { link: other, key: key as u32 }
+    /// Things in the order in which they came.
+    pub InOrder: Thing { list: place }
 }
 
 /// Room for so many things.
@@ -49,7 +52,7 @@ impl<const N: usize> Room<N> {
         ended: &Plain<AtomicUsize>,
     ) -> Arc<'d, Thing> {
         let (link, other) = (Link::new(), Link::new());
-        let thing = Thing { key, number, link, other, ended: Plain::clone(ended) };
+        let thing = Thing { key, number, link, other, place: ListLink::new(), ended: Plain::clone(ended) };
         let place = NonNull::from(&mut self.0[number]).cast::<Slot<Thing>>();
         /// # Safety
         /// `item` was made below.
