@@ -1,24 +1,30 @@
 //! The smallest clashes, all executions of them: `RUSTFLAGS="--cfg loom" cargo test -p olf --release --test models`.
 #![cfg(any(loom, shuttle))]
 
+#[path = "lists/models.rs"]
+mod lists;
+
 use std::sync::Arc as Plain;
 
-use olf::{Arc, Domain, Here, Link, Sorted, links};
+use olf::{Arc, Domain, Here, Link, List, ListLink, Sorted, links};
 use percpu::model::ModelArena;
 
 struct Thing {
     key: u32,
     link: Link,
+    place: ListLink,
 }
 
 links! {
     ByKey: Thing { link: link, key: key as u32 }
+    InOrder: Thing { list: place }
 }
 
-/// Two lists, the things with keys 0 and 1, and the right to be two threads and one that looks in the end.
+/// Two lists of each kind, the things with keys 0 to 2, and the right to be two threads and one that looks in the end.
 struct World {
     lists: [Sorted<'static, ByKey>; 2],
-    things: [Arc<'static, Thing>; 2],
+    queues: [List<'static, InOrder>; 2],
+    things: [Arc<'static, Thing>; 3],
     heres: [Option<Here<'static>>; 2],
     last: Here<'static>,
     // The domain lies in it.
@@ -27,20 +33,25 @@ struct World {
 
 /// Things of these keys stand in the first list.
 fn world(in_first: &[usize]) -> World {
-    let arena = ModelArena::new(3, 64 << 10);
-    // As the model's arena: not to be used once that has gone. Its memory is the arena's; the few words are lost.
-    let domain: &'static Domain = Box::leak(Box::new(Domain::over(arena.arena(), 2).unwrap()));
-    let world = World {
-        lists: [0, 1].map(|_| Sorted::new(domain).unwrap()),
-        things: [0, 1].map(|key| Arc::new(domain, Thing { key, link: Link::new() })),
-        heres: [0, 1].map(|_| Some(domain.enter().unwrap())),
-        last: domain.enter().unwrap(),
-        _arena: arena,
-    };
+    let world = empty_world();
     for key in in_first {
         world.lists[0].insert(&world.last, world.things[*key].clone()).unwrap();
     }
     world
+}
+
+fn empty_world() -> World {
+    let arena = ModelArena::new(3, 64 << 10);
+    // As the model's arena: not to be used once that has gone. Its memory is the arena's; the few words are lost.
+    let domain: &'static Domain = Box::leak(Box::new(Domain::over(arena.arena(), 4).unwrap()));
+    World {
+        lists: [0, 1].map(|_| Sorted::new(domain).unwrap()),
+        queues: [0, 1].map(|_| List::new(domain).unwrap()),
+        things: [0, 1, 2].map(|key| Arc::new(domain, Thing { key, link: Link::new(), place: ListLink::new() })),
+        heres: [0, 1].map(|_| Some(domain.enter().unwrap())),
+        last: domain.enter().unwrap(),
+        _arena: arena,
+    }
 }
 
 impl World {
