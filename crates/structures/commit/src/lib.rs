@@ -53,10 +53,12 @@
 #![deny(unsafe_code)]
 
 mod marked;
+mod moment;
 
 use core::cell::Cell;
 
 pub use marked::{Look, Marked};
+pub use moment::{Moment, Single};
 
 use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{AtomicU64, Ordering, fence};
@@ -69,6 +71,8 @@ const ABORTED: u64 = 3;
 const OPEN: u64 = 4;
 const INSISTING: u64 = 5;
 const MARKED: u64 = 8;
+/// A change of one word, which no mark names.
+const SINGLE: u64 = 12;
 const STATE_MASK: u64 = 15;
 /// Set in the two states in which an operation is decided, and in no other.
 const DECIDED: u64 = COMMITTED & ABORTED;
@@ -295,7 +299,7 @@ impl Decisions {
             }
             match seen & STATE_MASK {
                 COMMITTED => return Observed::Committed,
-                FIRM | MARKED | ABORTED => return Observed::NotCommitted,
+                FIRM | MARKED | SINGLE | ABORTED => return Observed::NotCommitted,
                 state => {
                     if !self.may_revoke(state, core, viewer) {
                         viewer.wait(round);

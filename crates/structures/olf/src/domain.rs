@@ -6,10 +6,11 @@ use core::ptr::NonNull;
 
 use commit::Decisions;
 use epoch::{Epochs, Guard as Pinned};
-use percpu::{Arena, ClaimError, Core, OutOfMemory, OwnerId, Part};
+use percpu::{Arena, ClaimError, Core, CoreIndex, OutOfMemory, OwnerId, Part};
 #[cfg(feature = "alloc")]
 use percpu::{ArenaConfig, HeapRegion};
 
+use crate::claims::Claims;
 use crate::cursor::Cursors;
 use crate::header::{Header, Orphans};
 use crate::link::Link;
@@ -84,6 +85,8 @@ pub struct Domain {
     pub(crate) cursors: Cursors,
     pub(crate) numbers: Numbers,
     pub(crate) orphans: Orphans,
+    /// Of a thread that makes a snapshot again and again.
+    pub(crate) claims: Claims,
     /// Of no item.
     pub(crate) nowhere: Link,
     // The arena lies in it. Dropped last.
@@ -140,6 +143,7 @@ impl Domain {
             cursors: unsafe { Cursors::create(arena) }?,
             numbers: Numbers::create(arena, lists)?,
             orphans: Orphans::new(),
+            claims: Claims::new(),
             nowhere: Link::new(),
             arena: NonNull::from(arena),
             #[cfg(feature = "alloc")]
@@ -166,6 +170,11 @@ impl Domain {
     pub fn tables(&self) -> [Part; 5] {
         let [pinned, epochs] = self.epochs().tables();
         [pinned, epochs, self.decisions().table(), self.records.table(), self.cursors.table()]
+    }
+
+    /// Of all threads that it has room for.
+    pub(crate) fn cores(&self) -> impl Iterator<Item = CoreIndex> {
+        self.arena().cores()
     }
 
     fn arena(&self) -> &Arena {

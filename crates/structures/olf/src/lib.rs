@@ -35,6 +35,7 @@ extern crate alloc;
 
 mod chain;
 mod change;
+mod claims;
 mod closure;
 mod closure_list;
 mod cursor;
@@ -57,6 +58,7 @@ mod operation;
 mod places;
 mod record;
 mod refusal;
+mod snapshot;
 mod sorted;
 mod walk;
 mod word;
@@ -74,4 +76,5 @@ pub use list_link::ListLink;
 #[cfg(feature = "alloc")]
 pub use map::Map;
 pub use refusal::{NotMoved, Refused, TooManyLists};
+pub use snapshot::{Contents, Snapshot};
 pub use sorted::Sorted;

@@ -34,6 +34,7 @@ use crate::link::Link;
 use crate::methods::methods;
 use crate::operation::{Change, View};
 use crate::refusal::TooManyLists;
+use crate::snapshot::{Contents, visit_chain};
 use crate::word::{ListNumber, Word};
 
 /// Segment 0 holds bucket 0; segment s the buckets from 2^(s-1) up to 2^s.
@@ -317,6 +318,25 @@ where
             _ => None,
         };
         Some(Place { before, word, found })
+    }
+}
+
+impl<'d, F: Keyed, S: BuildHasher> Contents<'d> for Map<'d, F, S>
+where
+    F::Key: Hash,
+{
+    type Item = F::Item;
+
+    fn domain(&self) -> &'d Domain {
+        self.domain
+    }
+
+    fn number(&self) -> ListNumber {
+        self.chain.number
+    }
+
+    fn visit(&self, goes_on: impl FnMut(&F::Item) -> bool) -> bool {
+        visit_chain(self, &self.first.link.0, goes_on)
     }
 }
 

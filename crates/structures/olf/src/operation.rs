@@ -205,6 +205,7 @@ impl Here<'_> {
     #[inline]
     pub(crate) fn change(&self, changes: &[Change<'_>], attempts: Attempts) -> Result<(), Unchanged> {
         debug_assert!(changes.len() <= MOST_WORDS);
+        self.wait_for_claims();
         let operation = self.begin(changes, attempts);
         for (place, change) in changes.iter().enumerate() {
             if let Err(unchanged) = self.place(&operation, place, change) {
@@ -272,6 +273,8 @@ impl Here<'_> {
     /// Changes one word, which is old by itself: no mark, no record.
     #[inline]
     pub(crate) fn swap(&self, change: &Change<'_>) -> Result<(), Unchanged> {
+        self.wait_for_claims();
+        let _single = self.domain.decisions().begin_single(&self.core);
         loop {
             match change.link.exchange(change.old, change.new) {
                 Ok(()) => {

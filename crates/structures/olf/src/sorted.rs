@@ -17,6 +17,7 @@ use crate::link::Link;
 use crate::methods::methods;
 use crate::operation::View;
 use crate::refusal::TooManyLists;
+use crate::snapshot::{Contents, visit_chain};
 use crate::word::{ListNumber, Word};
 
 /// A list in the order of a key. See the module's head.
@@ -123,6 +124,22 @@ impl<'d, F: Keyed> Find<'d> for Sorted<'d, F> {
     }
 }
 
+impl<'d, F: Keyed> Contents<'d> for Sorted<'d, F> {
+    type Item = F::Item;
+
+    fn domain(&self) -> &'d Domain {
+        self.domain
+    }
+
+    fn number(&self) -> ListNumber {
+        self.chain.number
+    }
+
+    fn visit(&self, goes_on: impl FnMut(&F::Item) -> bool) -> bool {
+        visit_chain(self, &self.head.0, goes_on)
+    }
+}
+
 impl<F: Keyed> Drop for Sorted<'_, F> {
     fn drop(&mut self) {
         // Nobody else has the list. A thread that has ended in the middle of an operation may have left marks.
@@ -134,5 +151,48 @@ impl<F: Keyed> Drop for Sorted<'_, F> {
 impl<F: Keyed> fmt::Debug for Sorted<'_, F> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Sorted(list {})", self.chain.number.number())
+    }
+}
+
+#[cfg(all(test, feature = "alloc", not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::domain::Limits;
+    use crate::field::LinkField as _;
+
+    struct Thing {
+        key: u32,
+        link: Link,
+    }
+
+    crate::links! {
+        ByKey: Thing { link: link, key: key as u32 }
+    }
+
+    /// A thread stops in the middle of its single change, and goes on while a snapshot reads.
+    #[test]
+    fn a_snapshot_reads_twice_beside_a_single_change() {
+        let domain = Domain::with(Limits { threads: 2, lists: 1 }).unwrap();
+        let (here, other) = (domain.enter().unwrap(), domain.enter().unwrap());
+        let list = Sorted::<ByKey>::new(&domain).unwrap();
+        let single = domain.decisions().begin_single(&other.core);
+        assert_eq!(here.snapshot(|snapshot| snapshot.count(&list)), 0, "it holds up nobody");
+
+        let thing = Arc::new(&domain, Thing { key: 1, link: Link::new() });
+        let mut readings = 0;
+        let count = here.snapshot(|snapshot| {
+            readings += 1;
+            let count = snapshot.count(&list);
+            if readings == 1 {
+                thing.slot().header().set_listed(true);
+                thing.slot().header().increment();
+                let nothing = Word::link(list.chain.number, 0);
+                ByKey::link(&thing).store_own(nothing);
+                list.head.0.exchange(nothing, Word::link(list.chain.number, thing.slot().address())).unwrap();
+            }
+            count
+        });
+        drop(single);
+        assert_eq!((count, readings), (1, 4), "what the first reading found was true before the second");
     }
 }

@@ -35,6 +35,8 @@ enum Call {
     AtomicLook(u32),
     /// A closure that takes an item out of the one list, or else of the other.
     AtomicTake(u32),
+    /// Both lists at one moment.
+    Snapshot,
     /// Both lists, one after the other.
     Contents(usize),
     Maintain,
@@ -51,6 +53,7 @@ enum Answer {
     Are(bool, bool),
     Moved,
     Items(Vec<usize>),
+    Both([Vec<usize>; LISTS]),
     Nothing,
 }
 
@@ -119,6 +122,12 @@ impl State for Places {
                 self.0[item] = None;
                 can
             }
+            (Call::Snapshot, Answer::Both(both)) => (0..LISTS).all(|list| {
+                let is_here = |item: &usize| self.0[*item] == Some(list);
+                let mut items = both[list].clone();
+                items.sort_unstable();
+                items == (0..ITEMS).filter(is_here).collect::<Vec<_>>()
+            }),
             (&Call::Contents(list), Answer::Items(items)) => {
                 (0..ITEMS).filter(|item| self.0[*item] == Some(list)).all(|item| items.contains(&item))
                     && items.iter().all(|item| self.0[*item] == Some(list))
@@ -197,6 +206,12 @@ impl<'d, A: Tested<'d>, B: Tested<'d>> Round<'d, A, B> {
                     Err(other) => panic!("{other}"),
                 }
             }
+            Call::Snapshot => Answer::Both(here.snapshot(|snapshot| {
+                let mut both = [Vec::new(), Vec::new()];
+                snapshot.for_each(one, |thing| both[0].push(thing.number));
+                snapshot.for_each(two, |thing| both[1].push(thing.number));
+                both
+            })),
             // Only in the end it is what was there at one moment.
             Call::Contents(list) => Answer::Items(if list == 0 { one.numbers(here) } else { two.numbers(here) }),
             Call::Maintain => {
@@ -279,6 +294,7 @@ fn any_call() -> impl Strategy<Value = Call> {
         2 => (list(), key()).prop_map(|(from, key)| Call::AtomicMove(from, 1 - from, key)),
         1 => key().prop_map(Call::AtomicLook),
         1 => key().prop_map(Call::AtomicTake),
+        2 => Just(Call::Snapshot),
         1 => Just(Call::Maintain),
     ]
 }

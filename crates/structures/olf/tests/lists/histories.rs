@@ -32,6 +32,8 @@ enum Call {
     Ends(usize, usize),
     /// A closure: the last two leave, the last but one first.
     PopTwo(usize),
+    /// Both lists at one moment.
+    Snapshot,
     /// A walk: said to be nothing but what stays, in order.
     Walk(usize),
     Maintain,
@@ -48,6 +50,7 @@ enum Answer {
     Items(Vec<usize>),
     Is(bool),
     Ends(Option<usize>, Option<usize>),
+    Both([Vec<usize>; 2]),
     Nothing,
 }
 
@@ -113,14 +116,17 @@ impl State for Queues {
                 last.is_some() && self.pop(list, false).zip(last).is_some_and(|(one, two)| *items == [one, two])
             }
             (&Call::Contents(list), Answer::Items(items)) => self.0[list] == *items,
+            (Call::Snapshot, Answer::Both(both)) => self.0.iter().zip(both).all(|(list, items)| list == items),
             (_, Answer::Nothing) => true,
             _ => false,
         }
     }
 
     fn only_looks((call, answer): &Self::Step) -> bool {
-        matches!(answer, Answer::Listed | Answer::Absent | Answer::Is(_) | Answer::Ends(..) | Answer::Nothing)
-            || matches!(call, Call::End(..) | Call::Contents(_))
+        matches!(
+            answer,
+            Answer::Listed | Answer::Absent | Answer::Is(_) | Answer::Ends(..) | Answer::Both(_) | Answer::Nothing
+        ) || matches!(call, Call::End(..) | Call::Contents(_))
     }
 }
 
@@ -227,6 +233,13 @@ impl<'d> Round<'d> {
                 });
                 or_absent(taken, Answer::Items)
             }
+            Call::Snapshot => Answer::Both(here.snapshot(|snapshot| {
+                [0, 1].map(|list| {
+                    let mut numbers = Vec::new();
+                    snapshot.for_each(&self.lists[list], |thing| numbers.push(thing.number));
+                    numbers
+                })
+            })),
             Call::Walk(list) => {
                 let seen = self.contents(here, list);
                 let stays: Vec<_> = seen.into_iter().filter(|item| *item >= self.staying).collect();
@@ -312,6 +325,7 @@ fn any_call() -> impl Strategy<Value = Call> {
         1 => (list(), item()).prop_map(|(from, item)| Call::Take(from, item)),
         1 => (list(), list()).prop_map(|(one, other)| Call::Ends(one, other)),
         1 => list().prop_map(Call::PopTwo),
+        2 => Just(Call::Snapshot),
         2 => list().prop_map(Call::Walk),
         1 => Just(Call::Maintain),
     ]
@@ -360,6 +374,36 @@ fn few_calls_have_an_order() {
     overtake(plans(20), |_| of_few_calls(any_call()), check_queues);
 }
 
+/// An item goes to and fro while a snapshot reads: two readings find it in no list, and are equal.
+fn an_item_goes_to_and_fro() {
+    let domain = Domain::with(Limits { threads: 2, lists: 2 }).unwrap();
+    let (mut room, ended) = (Room::<1>::new(), Plain::default());
+    let (here, other) = (domain.enter().unwrap(), domain.enter().unwrap());
+    let lists = [0, 1].map(|_| List::<InOrder>::new(&domain).unwrap());
+    let thing = room.thing(&domain, 0, 0, &ended);
+    lists[1].push_back(&other, thing.clone()).unwrap();
+    let mut readings = 0;
+    let counts = here.snapshot(|snapshot| {
+        readings += 1;
+        let first = snapshot.count(&lists[0]);
+        if readings <= 4 {
+            lists[1].move_to_back(&lists[0], &other, &thing).unwrap();
+        }
+        let second = snapshot.count(&lists[1]);
+        if readings <= 4 {
+            lists[0].move_to_back(&lists[1], &other, &thing).unwrap();
+        }
+        (first, second)
+    });
+    assert_eq!(counts, (0, 1));
+    drop((lists, thing));
+}
+
+#[test]
+fn a_snapshot_is_not_two_equal_readings() {
+    an_item_goes_to_and_fro();
+}
+
 #[cfg(shuttle)]
 mod faults {
     use super::*;
@@ -377,6 +421,11 @@ mod faults {
         ] {
             sync::mutant::must_be_caught(mutant, || explore(0..MOST, any_plan, check_queues));
         }
+    }
+
+    #[test]
+    fn of_snapshots() {
+        sync::mutant::must_be_caught("olf: a snapshot is two equal readings", an_item_goes_to_and_fro);
     }
 
     #[test]

@@ -112,9 +112,6 @@ fn neighbours() {
         sync::model::explore(2, 50, move || removals_of_neighbours(first));
         sync::model::explore(2, 50, move || move_and_remove(first));
         sync::model::must_catch("olf: marks are replaced without revoking", 2, move || move_and_remove(first));
-        sync::model::must_catch("olf: prev is changed outside of the operation", 2, move || {
-            removals_of_neighbours(first)
-        });
     }
 }
 

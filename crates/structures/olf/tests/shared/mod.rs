@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc as Plain;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use olf::{Arc, Collection, Domain, Here, Link, ListLink, Map, NotMoved, Refused, Slot, Sorted, links};
+use olf::{Arc, Collection, Contents, Domain, Here, Link, ListLink, Map, NotMoved, Refused, Slot, Sorted, links};
 
 /// An item that stands in at most one list at a time by each of its links.
 pub struct Thing {
@@ -66,7 +66,7 @@ impl<const N: usize> Room<N> {
 }
 
 /// What is tested of lists in order and of maps.
-pub trait Tested<'d>: Collection<'d, Field = ByKey> + Sized + Sync {
+pub trait Tested<'d>: Collection<'d, Field = ByKey> + Contents<'d, Item = Thing> + Sized + Sync {
     fn make(domain: &'d Domain) -> Self;
     fn put(&self, here: &Here<'d>, item: Arc<'d, Thing>) -> Result<(), Refused<'d, Thing>>;
     fn take(&self, here: &Here<'d>, key: u32) -> Option<Arc<'d, Thing>>;

@@ -3,4 +3,5 @@
 
 mod list;
 mod map;
+mod snapshot;
 mod sorted;
