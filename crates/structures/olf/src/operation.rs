@@ -124,6 +124,19 @@ impl Domain {
         (now == version || sync::mutant::planted("olf: no version")).then_some(word)
     }
 
+    /// The version of the place in which an item stands.
+    #[inline]
+    pub(crate) fn version(&self, link: &ListLink) -> u64 {
+        let seen = link.next.load();
+        // Whoever has decided may have stopped before it has moved the version on.
+        let told = if seen.is_mark() && !sync::mutant::planted("olf: a version is read beside its mark") {
+            self.read_marked(&link.next, seen).1
+        } else {
+            None
+        };
+        told.unwrap_or_else(|| link.version())
+    }
+
     /// What a word is that held a mark; and which version goes with it, if an item has left its place by that operation.
     #[cold]
     fn read_marked(&self, link: &Link, mut seen: Word) -> (Word, Option<u64>) {

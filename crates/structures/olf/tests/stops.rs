@@ -2,6 +2,8 @@
 //! see the operation as a whole or not at all.
 #![cfg(shuttle)]
 
+#[path = "lists/stops.rs"]
+mod lists;
 mod shared;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

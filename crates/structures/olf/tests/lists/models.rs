@@ -126,4 +126,6 @@ fn one_move_and_a_reader() {
             sync::model::must_catch(mutant, 2, move || walk_past_a_move(first));
         }
     }
+    // The reader would wait for a mover that has stopped: an execution without an end.
+    sync::model::must_catch_reordering("olf: a version is read beside its mark", 2, || walk_past_a_move(true));
 }
