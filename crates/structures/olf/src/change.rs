@@ -13,13 +13,13 @@
 //! be: old pointers lead writers to it, and what they insert behind it would be lost if it carried a link before it is
 //! linked itself.
 
-use crate::closure::Stop;
 use crate::domain::Here;
 use crate::field::{Keyed, LinkField};
 use crate::find::{Find, ItemOf, KeyOf, Place};
 use crate::item::{Arc, Slot};
 use crate::operation::{Attempts, Change, Unchanged};
 use crate::refusal::{NotMoved, Refused};
+use crate::stop::Stop;
 use crate::word::Word;
 
 type Inserted<'d, C> = Result<(), Refused<'d, ItemOf<'d, C>>>;

@@ -13,7 +13,6 @@
 //! decision, those that stand in one less lose theirs after it.
 
 use core::cell::Cell;
-use core::fmt;
 use core::marker::PhantomData;
 
 use sync::{Spin, Wait, WaitReason};
@@ -22,90 +21,13 @@ use crate::domain::{Guard, Here};
 use crate::field::{Keyed, LinkField};
 use crate::find::{Collection, ItemOf, KeyOf, Place};
 use crate::header::Header;
+use crate::held::Held;
 use crate::item::{Arc, Slot};
 use crate::link::Link;
-use crate::log::{Full, Log, Through};
-use crate::operation::{Attempts, View};
-use crate::word::{MOST_WORDS, Word};
-
-/// Why a call of a closure did nothing.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// There is no item with the key.
-    Absent,
-    /// There is an item with the key.
-    Exists,
-    /// The item stands in a list by this link.
-    Listed,
-    /// The operation needs more than eight words: split it.
-    TooManyWords,
-    /// A closure of this thread calls [`Here::atomically`].
-    Nested,
-    /// What the closure has seen is not true any more; it runs again. To be handed on.
-    Again,
-    /// The closure waits until an answer changes: see [`Atomic::retry`]. To be handed on.
-    Retry,
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Stop::Absent => formatter.write_str("expected an item with this key, there is none"),
-            Stop::Exists => formatter.write_str("expected no item with this key, there is one; remove that first"),
-            Stop::Listed => formatter.write_str("expected an item in no list, it stands in one by this link"),
-            Stop::TooManyWords => write!(formatter, "expected at most {MOST_WORDS} words in one operation; split it"),
-            Stop::Nested => formatter.write_str("expected no closure inside a closure; use the one that is given"),
-            Stop::Again | Stop::Retry => formatter.write_str("the closure runs again; hand this on"),
-        }
-    }
-}
-
-impl core::error::Error for Stop {}
-
-impl From<Full> for Stop {
-    fn from(_: Full) -> Stop {
-        Stop::TooManyWords
-    }
-}
-
-/// An item inside a closure; it lives as long as that runs.
-pub struct Held<'t, 'd, T: Send + Sync + 'static> {
-    slot: &'t Slot<T>,
-    _domain: PhantomData<Arc<'d, T>>,
-}
-
-impl<'t, 'd, T: Send + Sync> Held<'t, 'd, T> {
-    pub(crate) fn new(slot: &'t Slot<T>) -> Held<'t, 'd, T> {
-        Held { slot, _domain: PhantomData }
-    }
-
-    pub(crate) fn slot(&self) -> &'t Slot<T> {
-        self.slot
-    }
-
-    /// A count of the item, to take it out of the closure. None if its last one has ended: then the closure will have lost.
-    pub fn to_arc(&self) -> Option<Arc<'d, T>> {
-        // SAFETY: the count is new, and goes into the `Arc`.
-        self.slot.header().increment_if_any().then(|| unsafe { Arc::from_count(self.slot) })
-    }
-}
-
-impl<T: Send + Sync> Clone for Held<'_, '_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: Send + Sync> Copy for Held<'_, '_, T> {}
-
-impl<T: Send + Sync> core::ops::Deref for Held<'_, '_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.slot.value()
-    }
-}
+use crate::log::{Log, Outcome, Through};
+use crate::operation::{Attempts, Change, Unchanged, View};
+use crate::stop::Stop;
+use crate::word::Word;
 
 /// What a closure makes its calls with. Lists live for `'a`, items as long as the closure runs.
 pub struct Atomic<'t, 'a: 't, 'd: 'a> {
@@ -218,8 +140,7 @@ impl Drop for Entered<'_> {
 
 impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     fn new(here: &'t Here<'d>, _guard: &'t Guard<'_>, attempts: Attempts) -> Self {
-        let log = Log::new(&here.domain.nowhere);
-        Atomic { here, log, attempts, looks: 0, has_lost: false, waits: false, _lists: PhantomData }
+        Atomic { here, log: Log::new(), attempts, looks: 0, has_lost: false, waits: false, _lists: PhantomData }
     }
 
     /// An item that the caller has, for [`Atomic::insert`].
@@ -228,7 +149,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     /// If it is of another domain.
     pub fn hold<T: Send + Sync>(&self, item: &'a Arc<'d, T>) -> Held<'t, 'd, T> {
         assert!(self.here.domain.is(item.slot().header().orphans()), "the item belongs to another domain");
-        Held { slot: item.slot(), _domain: PhantomData }
+        Held::new(item.slot())
     }
 
     /// Inserts an item.
@@ -239,11 +160,12 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     /// # Panics
     /// If the list is of another domain.
     pub fn insert<C: Collection<'d>>(&mut self, list: &'a C, item: Held<'t, 'd, ItemOf<'d, C>>) -> Result<(), Stop> {
-        let link = C::Field::link(item.slot.value());
-        let place = self.find(list, C::Field::key(item.slot.value()))?;
+        let slot = item.slot();
+        let link = C::Field::link(slot.value());
+        let place = self.find(list, C::Field::key(slot.value()))?;
         let word = self.view().read(link);
         if word.is_listed() {
-            self.ask(link, Some(item.slot), word)?;
+            self.ask(link, Some(slot), word)?;
             return Err(Stop::Listed);
         }
         if let Some(found) = place.found {
@@ -251,8 +173,9 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
             return Err(Stop::Exists);
         }
         self.log.expect_room([place.before, link])?;
-        self.log.note(place.before, None, place.word, Word::link(list.number(), item.slot.address()));
-        self.log.note(link, Some(item.slot.whole()), word, place.word);
+        let entry = Word::link(list.number(), slot.address());
+        self.log.note(&Change::new(place.before, place.word, entry), None);
+        self.log.note(&Change::new(link, word, place.word), Some(slot.whole()));
         Ok(())
     }
 
@@ -276,9 +199,9 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         let link = C::Field::link(slot.value());
         let word = self.word_in(list, link)?;
         self.log.expect_room([place.before, link])?;
-        self.log.note(place.before, None, place.word, word);
-        self.log.note(link, Some(slot.whole()), word, Word::NOWHERE);
-        Ok(Held { slot, _domain: PhantomData })
+        self.log.note(&Change::new(place.before, place.word, word), None);
+        self.log.note(&Change::new(link, word, Word::NOWHERE), Some(slot.whole()));
+        Ok(Held::new(slot))
     }
 
     /// The item with this key, if there is one.
@@ -297,7 +220,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         match place.found {
             Some(slot) => {
                 self.ask_found(list, slot)?;
-                Ok(Some(Held { slot, _domain: PhantomData }))
+                Ok(Some(Held::new(slot)))
             }
             None => {
                 self.ask::<ItemOf<'d, C>>(place.before, None, place.word)?;
@@ -355,7 +278,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     /// Before a look: whether what was seen so far may still be true.
     pub(crate) fn count_look(&mut self) -> Result<(), Stop> {
         self.looks += 1;
-        if self.looks.is_power_of_two() && self.looks > FIRST_CONFIRMED_LOOKS {
+        if self.looks > FIRST_CONFIRMED_LOOKS && self.looks.is_power_of_two() {
             self.has_lost |= !self.confirm();
         }
         if self.has_lost { Err(Stop::Again) } else { Ok(()) }
@@ -384,26 +307,30 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
             return Ok(());
         }
         self.log.expect_room([link])?;
-        self.log.note(link, item.map(Slot::whole), word, word);
+        self.log.note(&Change::asked(link, word), item.map(Slot::whole));
         Ok(())
     }
 
     /// Whether all that was looked at was so at one moment.
     fn confirm(&mut self) -> bool {
-        let log = self.log.asked();
         // One word was what it was at the moment at which it was read.
-        log.changes().len() == 1 || self.happens(&log)
+        self.log.changes().len() <= 1 || self.confirm_all()
     }
 
-    fn happens(&mut self, log: &Log<'t>) -> bool {
-        if log.changes().is_empty() {
-            return true;
-        }
-        let outcome = self.here.change(log.changes(), self.attempts);
+    #[cold]
+    fn confirm_all(&mut self) -> bool {
+        let asked = self.log.asked();
+        let outcome = self.here.change(asked.changes(), self.attempts);
+        self.has_come(outcome)
+    }
+
+    #[inline]
+    fn has_come(&mut self, outcome: Result<(), Unchanged>) -> bool {
         outcome.map_err(|unchanged| self.attempts.note(unchanged)).is_ok()
     }
 
     /// Makes what the closure wants happen, or confirms what it has seen; false if it has lost.
+    #[inline]
     fn end(&mut self, guard: &Guard<'_>, is_done: bool) -> bool {
         if self.has_lost {
             return false;
@@ -411,24 +338,34 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         if !is_done {
             return sync::mutant::planted("olf: errors are not confirmed") || self.confirm();
         }
-        let log = self.log;
-        if log.changes().iter().all(|change| change.old == change.new) {
-            return self.confirm();
+        match self.log.outcome() {
+            Outcome { changes: false, .. } => self.confirm(),
+            Outcome { memberships: false, .. } => {
+                let outcome = self.here.change(self.log.changes(), self.attempts);
+                self.has_come(outcome)
+            }
+            _ => self.end_with_counts(guard),
         }
+    }
+
+    /// Items come to stand in lists, or do no longer: the lists' counts change.
+    fn end_with_counts(&mut self, guard: &Guard<'_>) -> bool {
+        let log = &self.log;
         // SAFETY: the items are guarded.
         let of = |item: core::ptr::NonNull<Header>| unsafe { item.as_ref() };
         // Whoever finds an item in its new list may end that list's count: it is there before.
         let comes = || log.memberships(true);
         let counted = comes().take_while(|item| of(*item).increment_if_any()).count();
         comes().take(counted).for_each(|item| of(item).set_listed(true));
-        let has_happened = counted == comes().count() && self.happens(&log);
-        let given_up = comes().take(if has_happened { 0 } else { counted });
-        let left = log.memberships(false).filter(|_| has_happened);
+        let is_counted = counted == comes().count();
+        let outcome = if is_counted { self.here.change(log.changes(), self.attempts) } else { Err(Unchanged::Other) };
+        let given_up = comes().take(if outcome.is_ok() { 0 } else { counted });
+        let left = log.memberships(false).filter(|_| outcome.is_ok());
         for item in given_up.chain(left) {
             // SAFETY: counts of ours: those that no list got, or that lists had. The guard is of the domain.
             unsafe { guard.end_count(item) };
         }
-        has_happened
+        self.has_come(outcome)
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a closure does with doubly linked lists.
 
-use crate::closure::{Atomic, Held, Stop};
+use crate::closure::Atomic;
 use crate::field::ListField;
+use crate::held::Held;
 use crate::item::Slot;
 use crate::list::List;
 use crate::operation::{Change, View};
 use crate::places::{Edge, End, Unclear};
+use crate::stop::Stop;
 use crate::word::Word;
 
 impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
@@ -122,10 +124,10 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         let [outer, inner] = arrival.around;
         self.expect_as_found(&[outer, inner])?;
         self.log.expect_room([outer.link, inner.link, &link.next, &link.prev])?;
-        self.log.note_change(&outer, None);
-        self.log.note_change(&inner, None);
-        self.log.note_change(&Change::new(&link.next, next, arrival.next), Some(slot.whole()));
-        self.log.note_change(&Change::new(&link.prev, prev, arrival.prev), None);
+        self.log.note(&outer, None);
+        self.log.note(&inner, None);
+        self.log.note(&Change::new(&link.next, next, arrival.next), Some(slot.whole()));
+        self.log.note(&Change::new(&link.prev, prev, arrival.prev), None);
         Ok(())
     }
 
@@ -188,9 +190,9 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         let cursors = edge.map_or(&[][..], |edge| &edge.words()[..edge.words().len() - 1]);
         self.ask_all(cursors)?;
         self.log.expect_room([before.link, behind.link, next.link])?;
-        self.log.note_change(&before, None);
-        self.log.note_change(&behind, None);
-        self.log.note_change(&next, Some(slot.whole()));
+        self.log.note(&before, None);
+        self.log.note(&behind, None);
+        self.log.note(&next, Some(slot.whole()));
         Ok(())
     }
 

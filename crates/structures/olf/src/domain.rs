@@ -13,7 +13,6 @@ use percpu::{ArenaConfig, HeapRegion};
 use crate::claims::Claims;
 use crate::cursor::Cursors;
 use crate::header::{Header, Orphans};
-use crate::link::Link;
 use crate::numbers::Numbers;
 use crate::record::Records;
 use crate::word::MOST_LISTS;
@@ -87,8 +86,6 @@ pub struct Domain {
     pub(crate) orphans: Orphans,
     /// Of a thread that makes a snapshot again and again.
     pub(crate) claims: Claims,
-    /// Of no item.
-    pub(crate) nowhere: Link,
     // The arena lies in it. Dropped last.
     #[cfg(feature = "alloc")]
     _region: Option<HeapRegion>,
@@ -144,7 +141,6 @@ impl Domain {
             numbers: Numbers::create(arena, lists)?,
             orphans: Orphans::new(),
             claims: Claims::new(),
-            nowhere: Link::new(),
             arena: NonNull::from(arena),
             #[cfg(feature = "alloc")]
             _region: None,

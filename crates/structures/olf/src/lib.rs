@@ -45,6 +45,7 @@ mod find;
 #[cfg(feature = "alloc")]
 mod hash;
 mod header;
+mod held;
 mod item;
 mod link;
 mod list;
@@ -60,15 +61,17 @@ mod record;
 mod refusal;
 mod snapshot;
 mod sorted;
+mod stop;
 mod walk;
 mod word;
 
-pub use closure::{Atomic, Held, Stop};
+pub use closure::Atomic;
 pub use domain::{Domain, DomainError, Guard, Here, Limits, MOST_THREADS, TooManyThreads};
 pub use field::{Keyed, LinkField, ListField};
 pub use find::Collection;
 #[cfg(feature = "alloc")]
 pub use hash::{Mixer, Mixing};
+pub use held::Held;
 pub use item::{AddressTooHigh, Arc, Handle, Item, Ref, Slot};
 pub use link::Link;
 pub use list::List;
@@ -78,3 +81,4 @@ pub use map::Map;
 pub use refusal::{NotMoved, Refused, TooManyLists};
 pub use snapshot::{Contents, Snapshot};
 pub use sorted::Sorted;
+pub use stop::Stop;

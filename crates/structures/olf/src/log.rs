@@ -1,6 +1,11 @@
 //! What a closure has seen and wants to change: at most eight words, looked at through the log itself.
+//!
+//! Most words that a closure reads are not in its log. So the log keeps a set of bits, one for each link that it has, by the
+//! link's address: a word whose bit is missing is not looked for.
 
+use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
+use core::slice;
 
 use crate::domain::Domain;
 use crate::header::Header;
@@ -15,84 +20,133 @@ pub(crate) struct Full;
 /// The words of an operation that is being put together. Nothing is marked yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Log<'t> {
-    changes: [Change<'t>; MOST_WORDS],
+    // The first `count` of both are there.
+    changes: [MaybeUninit<Change<'t>>; MOST_WORDS],
     /// Of which item the link is; none for heads of lists.
-    items: [Option<NonNull<Header>>; MOST_WORDS],
+    items: [MaybeUninit<Option<NonNull<Header>>>; MOST_WORDS],
     count: usize,
+    /// The bits of the links.
+    bits: u64,
+}
+
+/// What a log comes to.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Outcome {
+    /// Whether a word changes.
+    pub(crate) changes: bool,
+    /// Whether an item comes to stand in a list by a link, or does no longer.
+    pub(crate) memberships: bool,
 }
 
 impl<'t> Log<'t> {
-    /// Without a word; `link` is any.
-    pub(crate) fn new(link: &'t Link) -> Log<'t> {
-        let nothing = Change::asked(link, Word::NOWHERE);
-        Log { changes: [nothing; MOST_WORDS], items: [None; MOST_WORDS], count: 0 }
+    /// Without a word.
+    #[inline]
+    pub(crate) fn new() -> Log<'t> {
+        Log {
+            changes: [const { MaybeUninit::uninit() }; MOST_WORDS],
+            items: [const { MaybeUninit::uninit() }; MOST_WORDS],
+            count: 0,
+            bits: 0,
+        }
     }
 
     /// All words, with what they shall become.
+    #[inline]
     pub(crate) fn changes(&self) -> &[Change<'t>] {
-        &self.changes[..self.count]
+        // SAFETY: so many were written, and there are no more places.
+        unsafe { slice::from_raw_parts(self.changes.as_ptr().cast(), self.count) }
+    }
+
+    #[inline]
+    fn changes_mut(&mut self) -> &mut [Change<'t>] {
+        // SAFETY: so many were written, and there are no more places.
+        unsafe { slice::from_raw_parts_mut(self.changes.as_mut_ptr().cast(), self.count) }
+    }
+
+    #[inline]
+    fn items(&self) -> &[Option<NonNull<Header>>] {
+        // SAFETY: so many were written, and there are no more places.
+        unsafe { slice::from_raw_parts(self.items.as_ptr().cast(), self.count) }
     }
 
     /// All words, to be asked only.
     pub(crate) fn asked(&self) -> Log<'t> {
         let mut asked = *self;
-        for change in &mut asked.changes {
-            change.new = change.old;
-            change.leaving = None;
+        for change in asked.changes_mut() {
+            *change = Change::asked(change.link, change.old);
         }
         asked
     }
 
     /// Goes back to what the log was, but for the words that were looked at since.
     pub(crate) fn go_back(&mut self, before: &Log<'t>) {
-        for (place, change) in self.changes.iter_mut().enumerate() {
-            let is_older = place < before.count;
-            change.new = if is_older { before.changes[place].new } else { change.old };
-            change.leaving = if is_older { before.changes[place].leaving } else { None };
+        for (place, change) in self.changes_mut().iter_mut().enumerate() {
+            *change = before.changes().get(place).copied().unwrap_or(Change::asked(change.link, change.old));
         }
     }
 
+    /// What it comes to.
+    #[inline]
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.changes().iter().fold(Outcome::default(), |outcome, change| Outcome {
+            changes: outcome.changes | (change.old != change.new),
+            memberships: outcome.memberships | is_membership(change),
+        })
+    }
+
+    #[inline]
+    fn bit(link: &Link) -> u64 {
+        let address = ptr::from_ref(link).addr();
+        1 << ((address >> 5 ^ address >> 11) & 63)
+    }
+
+    #[inline]
     fn place(&self, link: &Link) -> Option<usize> {
+        if self.bits & Log::bit(link) == 0 {
+            return None;
+        }
         self.changes().iter().position(|change| ptr::eq(change.link, link))
     }
 
     /// Whether so many of these words can still be noted.
+    #[inline]
     pub(crate) fn expect_room<const N: usize>(&self, links: [&Link; N]) -> Result<(), Full> {
+        if self.count + N <= MOST_WORDS {
+            return Ok(());
+        }
         let more = links.iter().filter(|link| self.place(link).is_none()).count();
         if self.count + more > MOST_WORDS { Err(Full) } else { Ok(()) }
     }
 
     /// Notes a change of a word. There is room for it.
-    pub(crate) fn note_change(&mut self, change: &Change<'t>, item: Option<NonNull<Header>>) {
-        self.note(change.link, item, change.old, change.new);
-        if change.leaving.is_some() {
-            let place = self.place(change.link).expect("it was noted");
-            self.changes[place].leaving = change.leaving;
-        }
-    }
-
-    /// Notes that a word is `seen`, and becomes `new`. There is room for it.
-    pub(crate) fn note(&mut self, link: &'t Link, item: Option<NonNull<Header>>, seen: Word, new: Word) {
-        let place = self.place(link).unwrap_or_else(|| {
-            self.changes[self.count] = Change::asked(link, seen);
-            self.items[self.count] = item;
+    #[inline]
+    pub(crate) fn note(&mut self, change: &Change<'t>, item: Option<NonNull<Header>>) {
+        let Some(place) = self.place(change.link) else {
+            self.changes[self.count].write(*change);
+            self.items[self.count].write(item);
             self.count += 1;
-            self.count - 1
-        });
-        self.changes[place].new = new;
+            self.bits |= Log::bit(change.link);
+            return;
+        };
+        let noted = &mut self.changes_mut()[place];
+        noted.new = change.new;
+        noted.leaving = change.leaving.or(noted.leaving);
         if item.is_some() {
-            self.items[place] = item;
+            self.items[place].write(item);
         }
     }
 
     /// The items that come to stand in a list by a link, or do no longer.
     pub(crate) fn memberships(&self, comes: bool) -> impl Iterator<Item = NonNull<Header>> {
-        let changes = self.changes.iter().zip(&self.items).take(self.count);
-        let matching = changes.filter(move |(change, _)| {
-            change.old.is_listed() != change.new.is_listed() && change.new.is_listed() == comes
-        });
+        let changes = self.changes().iter().zip(self.items());
+        let matching = changes.filter(move |(change, _)| is_membership(change) && change.new.is_listed() == comes);
         matching.filter_map(|(_, item)| *item)
     }
+}
+
+#[inline]
+fn is_membership(change: &Change<'_>) -> bool {
+    change.old.is_listed() != change.new.is_listed()
 }
 
 /// Words as they are once the log has come true.
@@ -102,9 +156,10 @@ pub(crate) struct Through<'v, 't> {
 }
 
 impl View for Through<'_, '_> {
+    #[inline]
     fn read(&self, link: &Link) -> Word {
         match self.log.place(link) {
-            Some(place) => self.log.changes[place].new,
+            Some(place) => self.log.changes()[place].new,
             None => self.domain.value(link),
         }
     }
