@@ -44,8 +44,18 @@ impl<'g, T> Node<'g, T> {
     /// A guard lives for `'g`, and the word was read while it did, of a list of such items that lives for `'g`.
     #[inline]
     pub(crate) unsafe fn after(word: Word) -> Option<Node<'g, T>> {
+        // SAFETY: the caller's promise.
+        unsafe { Node::behind::<true>(word) }
+    }
+
+    /// The same, where one knows whether there are sentinels.
+    ///
+    /// # Safety
+    /// As [`Node::after`].
+    #[inline(always)]
+    unsafe fn behind<const SENTINELS: bool>(word: Word) -> Option<Node<'g, T>> {
         let address = word.address();
-        match word.is_sentinel() {
+        match SENTINELS && word.is_sentinel() {
             _ if address == 0 => None,
             // SAFETY: the caller's promise; a list keeps its sentinels.
             true => Some(Node::Sentinel(unsafe { &*core::ptr::with_exposed_provenance(address) })),
@@ -63,14 +73,27 @@ impl<'g, T> Node<'g, T> {
     }
 }
 
-/// A chain of items by one of their links.
-pub(crate) struct Chain<F: LinkField> {
+/// How a walk goes on.
+enum Step {
+    /// Along this word, which followed.
+    On(Word),
+    /// Along this word, of what came before.
+    Back(Word),
+    Anew,
+    /// Not at all: the view is stale.
+    Stale,
+    /// Not at all, as if nothing followed.
+    End,
+}
+
+/// A chain of items by one of their links, and whether sentinels stand between them.
+pub(crate) struct Chain<F: LinkField, const SENTINELS: bool> {
     pub(crate) number: ListNumber,
     items: PhantomData<F>,
 }
 
-impl<F: LinkField> Chain<F> {
-    pub(crate) fn new(number: ListNumber) -> Chain<F> {
+impl<F: LinkField, const SENTINELS: bool> Chain<F, SENTINELS> {
+    pub(crate) fn new(number: ListNumber) -> Self {
         Chain { number, items: PhantomData }
     }
 
@@ -87,30 +110,46 @@ impl<F: LinkField> Chain<F> {
             let mut before = head;
             let mut word = view.read(before);
             // SAFETY: guarded, and in the list when the word was read.
-            while let Some(node) = unsafe { Node::after(word) } {
+            while let Some(node) = unsafe { Node::behind::<SENTINELS>(word) } {
                 if !is_past(&node) {
                     return Some((before, word));
                 }
                 let link = node.link::<F>();
-                let next = view.read(link);
-                if next.is_in(self.number) {
-                    (before, word) = (link, next);
+                // One comparison says that it is no mark, either.
+                let seen = view.peek(link);
+                if seen.is_in(self.number) {
+                    (before, word) = (link, seen);
                     continue;
                 }
-                if sync::mutant::planted("olf: another list is taken as the end") {
-                    return Some((before, Word::link(self.number, 0)));
-                }
-                if view.is_stale() {
-                    return None;
-                }
-                // It has gone; so has the word that led here.
-                word = view.read(before);
-                if !word.is_in(self.number) {
-                    continue 'anew;
+                match self.step(view, before, link, seen) {
+                    Step::On(next) => (before, word) = (link, next),
+                    Step::Back(next) => word = next,
+                    Step::Anew => continue 'anew,
+                    Step::Stale => return None,
+                    Step::End => return Some((before, Word::link(self.number, 0))),
                 }
             }
             return Some((before, word));
         }
+    }
+
+    /// Where a walk goes on from `before`, if the word of what followed is a mark, or of another list.
+    #[cold]
+    #[inline(never)]
+    fn step(&self, view: &impl View, before: &Link, link: &Link, seen: Word) -> Step {
+        let next = if seen.is_mark() { view.read(link) } else { seen };
+        if next.is_in(self.number) {
+            return Step::On(next);
+        }
+        if sync::mutant::planted("olf: another list is taken as the end") {
+            return Step::End;
+        }
+        if view.is_stale() {
+            return Step::Stale;
+        }
+        // It has gone; so has the word that led here.
+        let word = view.read(before);
+        if word.is_in(self.number) { Step::Back(word) } else { Step::Anew }
     }
 
     /// Takes all items out, of a list that nobody else has: `value` reads words without marks.

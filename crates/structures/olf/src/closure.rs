@@ -159,6 +159,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     ///
     /// # Panics
     /// If the list is of another domain.
+    #[inline]
     pub fn insert<C: Collection<'d>>(&mut self, list: &'a C, item: Held<'t, 'd, ItemOf<'d, C>>) -> Result<(), Stop> {
         let slot = item.slot();
         let link = C::Field::link(slot.value());
@@ -186,6 +187,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     ///
     /// # Panics
     /// If the list is of another domain.
+    #[inline]
     pub fn remove<C: Collection<'d>>(
         &mut self,
         list: &'a C,
@@ -265,10 +267,12 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         second(self)
     }
 
+    #[inline]
     pub(crate) fn view(&self) -> Through<'_, 't> {
         Through { domain: self.here.domain, log: &self.log }
     }
 
+    #[inline(always)]
     fn find<C: Collection<'d>>(&mut self, list: &'a C, key: &KeyOf<'d, C>) -> Result<Place<'t, ItemOf<'d, C>>, Stop> {
         list.expect_of(self.here);
         self.count_look()?;
@@ -276,6 +280,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     }
 
     /// Before a look: whether what was seen so far may still be true.
+    #[inline]
     pub(crate) fn count_look(&mut self) -> Result<(), Stop> {
         self.looks += 1;
         if self.looks > FIRST_CONFIRMED_LOOKS && self.looks.is_power_of_two() {
@@ -284,12 +289,14 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         if self.has_lost { Err(Stop::Again) } else { Ok(()) }
     }
 
+    #[cold]
     pub(crate) fn lose(&mut self) -> Stop {
         self.has_lost = true;
         Stop::Again
     }
 
     /// The word of an item that was found in a list.
+    #[inline]
     fn word_in<C: Collection<'d>>(&mut self, list: &C, link: &Link) -> Result<Word, Stop> {
         let word = self.view().read(link);
         if word.is_in(list.number()) { Ok(word) } else { Err(self.lose()) }

@@ -14,7 +14,7 @@ use crate::claims::Claims;
 use crate::cursor::Cursors;
 use crate::header::{Header, Orphans};
 use crate::numbers::Numbers;
-use crate::record::Records;
+use crate::record::{Record, Records};
 use crate::word::MOST_LISTS;
 
 /// Most threads of a domain at once.
@@ -155,7 +155,13 @@ impl Domain {
         const { assert!(MOST_THREADS < percpu::MAX_CORES) };
         let owner = OwnerId::new(1).expect("not zero");
         match self.arena().claim_any(owner) {
-            Ok(core) => Ok(Here { domain: self, core, in_closure: Cell::new(false), uses_cursor: Cell::new(false) }),
+            Ok(core) => Ok(Here {
+                domain: self,
+                record: self.records.of(core.index()),
+                core,
+                in_closure: Cell::new(false),
+                uses_cursor: Cell::new(false),
+            }),
             Err(ClaimError::Busy | ClaimError::OutOfRange { .. } | _) => {
                 Err(TooManyThreads { most: self.arena().core_count() })
             }
@@ -250,6 +256,8 @@ const BYTES_OF_A_THREAD: usize = 16 << 10;
 pub struct Here<'d> {
     pub(crate) domain: &'d Domain,
     pub(crate) core: Core<'d>,
+    /// That of its core.
+    pub(crate) record: &'d Record,
     /// Whether a closure of [`Here::atomically`] runs.
     pub(crate) in_closure: Cell<bool>,
     /// Whether the thread's cursor stands in a list.

@@ -94,17 +94,19 @@ impl<'t> Log<'t> {
         })
     }
 
-    #[inline]
-    fn bit(link: &Link) -> u64 {
-        let address = ptr::from_ref(link).addr();
-        1 << ((address >> 5 ^ address >> 11) & 63)
+    /// Which bit stands for a link.
+    #[inline(always)]
+    fn bit(link: &Link) -> u32 {
+        (ptr::from_ref(link).addr() >> 5) as u32 % u64::BITS
+    }
+
+    #[inline(always)]
+    fn place(&self, link: &Link) -> Option<usize> {
+        if self.bits >> Log::bit(link) & 1 == 0 { None } else { self.place_among_all(link) }
     }
 
     #[inline]
-    fn place(&self, link: &Link) -> Option<usize> {
-        if self.bits & Log::bit(link) == 0 {
-            return None;
-        }
+    fn place_among_all(&self, link: &Link) -> Option<usize> {
         self.changes().iter().position(|change| ptr::eq(change.link, link))
     }
 
@@ -125,7 +127,7 @@ impl<'t> Log<'t> {
             self.changes[self.count].write(*change);
             self.items[self.count].write(item);
             self.count += 1;
-            self.bits |= Log::bit(change.link);
+            self.bits |= 1 << Log::bit(change.link);
             return;
         };
         let noted = &mut self.changes_mut()[place];
@@ -161,6 +163,14 @@ impl View for Through<'_, '_> {
         match self.log.place(link) {
             Some(place) => self.log.changes()[place].new,
             None => self.domain.value(link),
+        }
+    }
+
+    #[inline]
+    fn peek(&self, link: &Link) -> Word {
+        match self.log.place(link) {
+            Some(place) => self.log.changes()[place].new,
+            None => link.load(),
         }
     }
 

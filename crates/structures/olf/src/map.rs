@@ -54,7 +54,7 @@ where
 {
     // Immutable.
     domain: &'d Domain,
-    chain: Chain<F>,
+    chain: Chain<F, true>,
     hasher: S,
     first: Sentinel,
     // Atomic: set once, by the thread that grows the map.

@@ -25,7 +25,7 @@ use sync::{Spin, Wait, WaitReason};
 use crate::domain::{Domain, Here};
 use crate::link::Link;
 use crate::list_link::ListLink;
-use crate::record::Record;
+use crate::record::Place;
 use crate::word::{MOST_WORDS, Word};
 
 /// Pauses at a mark of an operation that goes second, and of one that goes first, before it is revoked.
@@ -89,6 +89,9 @@ pub trait View {
     /// What a word is.
     fn read(&self, link: &Link) -> Word;
 
+    /// What stands there, a mark as it is.
+    fn peek(&self, link: &Link) -> Word;
+
     /// Whether what was read before is known not to hold any more, so that looking again may lead nowhere.
     fn is_stale(&self) -> bool;
 }
@@ -98,6 +101,11 @@ impl View for Domain {
     #[inline]
     fn read(&self, link: &Link) -> Word {
         self.value(link)
+    }
+
+    #[inline(always)]
+    fn peek(&self, link: &Link) -> Word {
+        link.load()
     }
 
     #[inline(always)]
@@ -220,10 +228,12 @@ impl Here<'_> {
         debug_assert!(changes.len() <= MOST_WORDS);
         self.wait_for_claims();
         let operation = self.begin(changes, attempts);
-        for (place, change) in changes.iter().enumerate() {
-            if let Err(unchanged) = self.place(&operation, place, change) {
+        let marks = || (0..MOST_WORDS).map(|place| Word::mark(operation.tag(), place));
+        let places = self.record.places();
+        for ((change, mark), place) in changes.iter().zip(marks()).zip(places) {
+            if let Err(unchanged) = self.place(&operation, change, mark, place) {
                 operation.abort();
-                undo(&operation, &changes[..=place]);
+                undo(&operation, changes);
                 return Err(unchanged);
             }
         }
@@ -231,14 +241,13 @@ impl Here<'_> {
             undo(&operation, changes);
             return Err(Unchanged::Revoked);
         }
-        for (place, change) in changes.iter().enumerate() {
-            let mark = Word::mark(operation.tag(), place);
+        for ((change, mark), place) in changes.iter().zip(marks()).zip(places) {
             if sync::mutant::planted("olf: an operation ends without its tag") {
                 let _ = change.link.exchange(change.link.load(), change.new);
                 continue;
             }
             if let Some(leaving) = change.leaving {
-                leaving.leave(self.record().version(place));
+                leaving.leave(place.version());
             }
             // Who needed the word was quicker, or the mark is still there.
             let _ = change.link.exchange(mark, change.new);
@@ -247,6 +256,7 @@ impl Here<'_> {
         Ok(())
     }
 
+    #[inline]
     fn begin(&self, changes: &[Change<'_>], attempts: Attempts) -> Marked<'_> {
         let operation = self.domain.decisions().begin_marked(&self.core, attempts.precedence());
         if !sync::mutant::planted("olf: no fence before the record") {
@@ -254,21 +264,14 @@ impl Here<'_> {
             // in `read_marked`.
             fence(Ordering::Release);
         }
-        let record = self.record();
-        for (place, change) in changes.iter().enumerate() {
-            record.write(place, change.old, change.new, change.leaving.map_or(0, ListLink::version));
+        for (change, place) in changes.iter().zip(self.record.places()) {
+            place.write(change.old, change.new, change.leaving.map_or(0, ListLink::version));
         }
         operation
     }
 
     #[inline]
-    fn record(&self) -> &Record {
-        self.domain.records.of(self.core.index())
-    }
-
-    #[inline]
-    fn place(&self, operation: &Marked<'_>, place: usize, change: &Change<'_>) -> Result<(), Unchanged> {
-        let mark = Word::mark(operation.tag(), place);
+    fn place(&self, operation: &Marked<'_>, change: &Change<'_>, mark: Word, place: &Place) -> Result<(), Unchanged> {
         loop {
             match change.link.exchange(change.old, mark) {
                 Ok(()) => break,
@@ -278,7 +281,7 @@ impl Here<'_> {
         }
         match change.leaving {
             // It has left since, and come back: the word is the same, but the place is another.
-            Some(leaving) if leaving.version() != self.record().version(place) => Err(Unchanged::Other),
+            Some(leaving) if leaving.version() != place.version() => Err(Unchanged::Other),
             _ => Ok(()),
         }
     }
@@ -301,6 +304,7 @@ impl Here<'_> {
     }
 }
 
+#[cold]
 fn undo(operation: &Marked<'_>, changes: &[Change<'_>]) {
     for (place, change) in changes.iter().enumerate() {
         // Who needed the word was quicker, or the mark is still there.

@@ -13,7 +13,7 @@ pub(crate) struct Record {
     places: [Place; MOST_WORDS],
 }
 
-struct Place {
+pub(crate) struct Place {
     old: AtomicU64,
     new: AtomicU64,
     /// Zero if no item leaves its place by this word.
@@ -52,20 +52,10 @@ impl Records {
 }
 
 impl Record {
-    /// What a word was, and what it becomes, and the version that goes with it. Of the core that owns the record, before it
-    /// places the mark.
+    /// The places of a record, one for each word, of the core that owns it.
     #[inline]
-    pub(crate) fn write(&self, place: usize, old: Word, new: Word, version: u64) {
-        // Relaxed: the exchange that places the mark releases them, and the fence before orders them after the beginning.
-        self.places[place].old.store(old.to_bits(), Ordering::Relaxed);
-        self.places[place].new.store(new.to_bits(), Ordering::Relaxed);
-        self.places[place].version.store(version, Ordering::Relaxed);
-    }
-
-    /// The version that was written last. Of the core that owns the record.
-    #[inline]
-    pub(crate) fn version(&self, place: usize) -> u64 {
-        self.places[place].version.load(Ordering::Relaxed)
+    pub(crate) fn places(&self) -> &[Place; MOST_WORDS] {
+        &self.places
     }
 
     /// What a word was, what it becomes, and the version: of the operation whose mark the caller has seen, or of a later one.
@@ -76,5 +66,23 @@ impl Record {
         // word after a fence.
         let (old, new) = (place.old.load(Ordering::Relaxed), place.new.load(Ordering::Relaxed));
         (Word::from_bits(old), Word::from_bits(new), place.version.load(Ordering::Relaxed))
+    }
+}
+
+impl Place {
+    /// What a word was, and what it becomes, and the version that goes with it. Of the core that owns the record, before it
+    /// places the mark.
+    #[inline]
+    pub(crate) fn write(&self, old: Word, new: Word, version: u64) {
+        // Relaxed: the exchange that places the mark releases them, and the fence before orders them after the beginning.
+        self.old.store(old.to_bits(), Ordering::Relaxed);
+        self.new.store(new.to_bits(), Ordering::Relaxed);
+        self.version.store(version, Ordering::Relaxed);
+    }
+
+    /// The version that was written last. Of the core that owns the record.
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
     }
 }

@@ -3,7 +3,6 @@
 //! **Invariant.** Items of greater keys follow, in every list at every moment. So an answer is right for the moment at which
 //! the word before the key's place was read: nothing stood between the two items.
 
-use core::cmp::Ordering;
 use core::fmt;
 
 use percpu::CacheLine;
@@ -27,7 +26,7 @@ use crate::word::{ListNumber, Word};
 pub struct Sorted<'d, F: Keyed> {
     // Immutable.
     domain: &'d Domain,
-    chain: Chain<F>,
+    chain: Chain<F, false>,
     // Atomic; its word is always one of this list.
     head: CacheLine<Link>,
     _items: core::marker::PhantomData<Arc<'d, F::Item>>,
@@ -87,6 +86,7 @@ impl<'d, F: Keyed> Sorted<'d, F> {
         }
     }
 
+    #[inline(always)]
     fn walk(&self, view: &impl View, mut is_past: impl FnMut(&F::Item) -> bool) -> Option<(&Link, Word)> {
         self.chain.walk(&self.head.0, view, |node| match node {
             Node::Item(slot) => is_past(slot.value()),
@@ -108,16 +108,12 @@ impl<'d, F: Keyed> Find<'d> for Sorted<'d, F> {
         self.chain.number
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_in(&self, view: &impl View, key: &F::Key) -> Option<Place<'_, F::Item>> {
-        let mut order = Ordering::Greater;
-        let (before, word) = self.walk(view, |item| {
-            order = F::key(item).cmp(key);
-            order == Ordering::Less
-        })?;
+        let (before, word) = self.walk(view, |item| F::key(item) < key)?;
         // SAFETY: guarded, and in the list when the word was read.
         let found = match unsafe { Node::after(word) } {
-            Some(Node::Item(slot)) if order == Ordering::Equal => Some(slot),
+            Some(Node::Item(slot)) if F::key(slot.value()) == key => Some(slot),
             _ => None,
         };
         Some(Place { before, word, found })
