@@ -123,26 +123,25 @@ impl Domain {
     }
 
     /// What follows at this moment behind an item, if it stands where it had this version.
-    #[inline]
     pub(crate) fn next_at(&self, link: &ListLink, version: u64) -> Option<Word> {
-        let seen = link.next.load();
-        let (word, told) = if seen.is_mark() { self.read_marked(&link.next, seen) } else { (seen, None) };
+        let (word, told) = self.meaning(&link.next, link.next.load());
         // Read after the word: it has stood since the version was read first.
         let now = told.unwrap_or_else(|| link.version());
         (now == version || sync::mutant::planted("olf: no version")).then_some(word)
     }
 
-    /// The version of the place in which an item stands.
-    #[inline]
-    pub(crate) fn version(&self, link: &ListLink) -> u64 {
-        let seen = link.next.load();
+    /// What follows behind an item, and the version of its place, each at a moment of its own.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn next_and_version(&self, link: &ListLink) -> (Word, u64) {
+        let (word, told) = self.meaning(&link.next, link.next.load());
         // Whoever has decided may have stopped before it has moved the version on.
-        let told = if seen.is_mark() && !sync::mutant::planted("olf: a version is read beside its mark") {
-            self.read_marked(&link.next, seen).1
-        } else {
-            None
-        };
-        told.unwrap_or_else(|| link.version())
+        let told = told.filter(|_| !sync::mutant::planted("olf: a version is read beside its mark"));
+        (word, told.unwrap_or_else(|| link.version()))
+    }
+
+    fn meaning(&self, link: &Link, seen: Word) -> (Word, Option<u64>) {
+        if seen.is_mark() { self.read_marked(link, seen) } else { (seen, None) }
     }
 
     /// What a word is that held a mark; and which version goes with it, if an item has left its place by that operation.

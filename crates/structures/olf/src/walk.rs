@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! at A (version 3), whose word leads to B
-//!   read B's version                        7
-//!   look again: A.next still leads to B, and A's version is 3        so B followed A, and had version 7 then or has moved since
-//! at B (version 7)
-//!   read B.next, then B's version           7: what was read followed B.      else: back to A, or the one before A ...
+//!   read B.next, which leads to C, and B's version                       7
+//!   look again: A.next still leads to B, and A's version is 3            so B followed A; else back to A, or the one before A ...
+//! at B (version 7), whose word leads to C
+//!   read C.next, and C's version                                         2
+//!   look again: B.next still leads to C, and B's version is 7            so C followed B, and B had not moved since
 //! ```
 //!
 //! **Trail.** The reader keeps the last 16 places, and goes back to the last one that still stands. All places behind that
@@ -43,9 +44,10 @@ const BEFORE_ALL: Standing<'static> = Standing { link: None, version: 0 };
 /// The places that a reader has passed last.
 struct Trail<'g> {
     places: [Standing<'g>; TRAIL],
-    // All that were ever passed, and how many of them are still kept.
+    /// So many it has passed.
     passed: usize,
-    kept: usize,
+    /// The first ones of these are not kept any more.
+    floor: usize,
 }
 
 impl<'g> Trail<'g> {
@@ -53,11 +55,13 @@ impl<'g> Trail<'g> {
     fn push(&mut self, place: Standing<'g>) {
         self.places[self.passed % TRAIL] = place;
         self.passed += 1;
-        self.kept = TRAIL.min(self.kept + 1);
     }
 
     fn pop(&mut self) -> Option<Standing<'g>> {
-        self.kept = self.kept.checked_sub(1)?;
+        self.floor = self.floor.max(self.passed.saturating_sub(TRAIL));
+        if self.passed == self.floor {
+            return None;
+        }
         self.passed -= 1;
         Some(self.places[self.passed % TRAIL])
     }
@@ -140,43 +144,86 @@ impl<'d, F: ListField> List<'d, F> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn walk_by_words<'g>(
         &'g self,
         here: &Here<'_>,
         mut ends: impl FnMut(&'g Slot<F::Item>) -> bool,
     ) -> Result<Option<&'g Slot<F::Item>>, Lost> {
-        let mut trail = Trail { places: [BEFORE_ALL; TRAIL], passed: 0, kept: 0 };
+        let mut trail = Trail { places: [BEFORE_ALL; TRAIL], passed: 0, floor: 0 };
         let mut at = BEFORE_ALL;
         let mut word = here.domain.value(self.places.end(End::Front));
-        // SAFETY: guarded; the word was read, and what it leads to stood in the list, while the guard lived.
-        while let Some(stop) = unsafe { self.places.stop(word) } {
+        loop {
+            // SAFETY: guarded; the word is one of this list, was read, and what it leads to stood there, while the guard lived.
+            let Some(stop) = (unsafe { self.places.stop(word) }) else {
+                if self.follows(here, at, word) {
+                    return Ok(None);
+                }
+                (at, word) = self.go_back(here, at, &mut trail)?;
+                continue;
+            };
             let link = match &stop {
                 Stop::Item(slot) => F::link(slot.value()),
                 Stop::Cursor(cursor) => &cursor.link,
             };
-            let version = here.domain.version(link);
-            let mut next = Some(word);
-            if !sync::mutant::planted("olf: no second look") {
-                next = self.next_at(here, at);
+            let (mut next, mut version) = (link.next.load(), link.version());
+            if !next.is_in(self.places.number) {
+                (next, version) = here.domain.next_and_version(link);
             }
-            if next == Some(word) {
-                trail.push(at);
-                at = Standing { link: Some(link), version };
-                if let Stop::Item(slot) = stop
-                    && ends(slot)
-                {
-                    return Ok(Some(slot));
-                }
-                next = self.next_at(here, at);
+            if !self.follows(here, at, word) {
+                (at, word) = self.go_back(here, at, &mut trail)?;
+                continue;
             }
-            while next.is_none() {
-                at = trail.pop().ok_or(Lost)?;
-                next = self.next_at(here, at);
+            trail.push(at);
+            at = Standing { link: Some(link), version };
+            if let Stop::Item(slot) = stop
+                && ends(slot)
+            {
+                return Ok(Some(slot));
             }
-            word = next.ok_or(Lost)?;
+            word = next;
+            if !next.is_in(self.places.number) {
+                (at, word) = self.go_back(here, at, &mut trail)?;
+            }
         }
-        Ok(None)
+    }
+
+    /// The second look: whether a word still says what follows.
+    #[inline]
+    fn follows(&self, here: &Here<'_>, at: Standing<'_>, word: Word) -> bool {
+        let is_as_seen = match at.link {
+            None => self.places.end(End::Front).load() == word,
+            Some(link) => {
+                // The word first: it has stood since the version was read first.
+                let is_word = link.next.load() == word;
+                is_word && (link.version() == at.version || sync::mutant::planted("olf: no version"))
+            }
+        };
+        // Else it may be a mark that means the same.
+        is_as_seen || self.follows_by_marks(here, at, word) || sync::mutant::planted("olf: no second look")
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn follows_by_marks(&self, here: &Here<'_>, at: Standing<'_>, word: Word) -> bool {
+        self.next_at(here, at) == Some(word)
+    }
+
+    /// Back to the last place that still stands, which may be this one; what follows there.
+    #[cold]
+    #[inline(never)]
+    fn go_back<'g>(
+        &self,
+        here: &Here<'_>,
+        mut at: Standing<'g>,
+        trail: &mut Trail<'g>,
+    ) -> Result<(Standing<'g>, Word), Lost> {
+        loop {
+            if let Some(word) = self.next_at(here, at) {
+                return Ok((at, word));
+            }
+            at = trail.pop().ok_or(Lost)?;
+        }
     }
 
     /// What follows at this moment; none if what the reader stands at has gone.

@@ -100,7 +100,8 @@ impl Word {
     /// Whether it is a link in this list.
     #[inline]
     pub(crate) fn is_in(self, list: ListNumber) -> bool {
-        sync::mutant::planted("olf: the list is not checked") || self.0 & (LIST_BITS | MARK) == list.0
+        let is_taken_for_it = !self.is_mark() && sync::mutant::planted("olf: the list is not checked");
+        self.0 & (LIST_BITS | MARK) == list.0 || is_taken_for_it
     }
 
     /// Whether the item stands in a list, whichever.
