@@ -94,6 +94,10 @@ impl Marked<'_> {
     #[inline]
     pub fn commit(&self) -> Result<(), Revoked> {
         let sequence = self.tag.sequence() << STATE_BITS;
+        if sync::mutant::planted("commit: a revoked operation commits") {
+            self.word.state.store(sequence | COMMITTED, Ordering::SeqCst);
+            return Ok(());
+        }
         // Release pairs with the acquire in `look`: who sees the decision sees all marks. SeqCst as there.
         self.word
             .state

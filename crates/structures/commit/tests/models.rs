@@ -1,10 +1,10 @@
-//! The two uses, on bare words: a rename (firm) and a link (revocable).
+//! The uses, on bare words: a rename (firm), a link (revocable), and a change of marked words.
 //! `RUSTFLAGS="--cfg loom" cargo test -p commit --release --test models`.
 #![cfg(any(loom, shuttle))]
 
 use std::sync::Arc;
 
-use commit::{Decisions, Observed, Owner, Precedence, Stance, Tag};
+use commit::{Decisions, Look, Observed, Owner, Precedence, Stance, Tag};
 use percpu::model::ModelArena;
 use sync::atomic::{AtomicU64, Ordering};
 
@@ -144,6 +144,116 @@ fn create_and_look(first: bool) {
     let (a, b) = (role(0), role(1));
     sync::model::both(first, a, b);
     assert!(found.load(std::sync::atomic::Ordering::Relaxed) >= 1, "both creations came after the other's look");
+}
+
+impl Name {
+    /// The mark of an operation by which it appears or disappears; false if it was not as that takes it to be.
+    fn mark_if_as_before(&self, tag: Tag, to: u64) -> bool {
+        let mark = tag.to_bits() << 2 | 2 | to;
+        self.state.compare_exchange(1 - to, mark, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Replaces the mark, unless somebody else was quicker.
+    fn replace_mark(&self, tag: Tag, to: u64, state: u64) {
+        let mark = tag.to_bits() << 2 | 2 | to;
+        let _ = self.state.compare_exchange(mark, state, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// As a reader sees it, who revokes nothing.
+    fn is_seen(&self, decisions: &Decisions) -> bool {
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            if state & 2 == 0 {
+                return state == PRESENT;
+            }
+            let appears = state & 1 == PRESENT;
+            match decisions.look(Tag::from_bits(state >> 2).unwrap()) {
+                Look::Committed => return appears,
+                Look::Undecided | Look::Aborted => return !appears,
+                Look::Over => sync::Wait::wait(&sync::Spin, sync::WaitReason::Operation, 0),
+            }
+        }
+    }
+}
+
+/// a disappears and b appears, both marked, beside a reader of b and then a, or of a and then b, who waits for nobody: it
+/// sees exactly one of them, or what was before and then what came after.
+fn marked(operation_first: bool, b_first: bool) {
+    let model = ModelArena::new(2, 128 << 10);
+    let decisions = Decisions::create(model.arena()).unwrap();
+    let (a, b) = (Name::new(PRESENT), Name::new(ABSENT));
+    let core = model.core(0);
+    let operation = {
+        let (a, b) = (Arc::clone(&a), Arc::clone(&b));
+        move || {
+            let operation = decisions.begin_marked(&core, Precedence(0));
+            let tag = operation.tag();
+            assert!(a.mark_if_as_before(tag, ABSENT) && b.mark_if_as_before(tag, PRESENT));
+            operation.commit().expect("readers revoke nothing");
+            a.replace_mark(tag, ABSENT, ABSENT);
+            b.replace_mark(tag, PRESENT, PRESENT);
+        }
+    };
+    let reader = move || {
+        let first = if b_first { &b } else { &a }.is_seen(decisions);
+        let second = if b_first { &a } else { &b }.is_seen(decisions);
+        match b_first {
+            true => assert!(!(first && second), "both at once"),
+            false => assert!(first || second, "none of both"),
+        }
+    };
+    sync::model::both(operation_first, operation, reader);
+}
+
+/// An operation makes a disappear, and a writer needs a: it revokes the operation, or finds it decided. One of them has a.
+fn marked_and_revoked(operation_first: bool) {
+    let model = ModelArena::new(2, 128 << 10);
+    let decisions = Decisions::create(model.arena()).unwrap();
+    let a = Name::new(PRESENT);
+    let core = model.core(0);
+    let operation = {
+        let a = Arc::clone(&a);
+        move || {
+            let operation = decisions.begin_marked(&core, Precedence(0));
+            if !a.mark_if_as_before(operation.tag(), ABSENT) {
+                operation.abort();
+                return false;
+            }
+            let has_happened = operation.commit().is_ok();
+            a.replace_mark(operation.tag(), ABSENT, if has_happened { ABSENT } else { PRESENT });
+            has_happened
+        }
+    };
+    let writer = move || {
+        loop {
+            match a.state.compare_exchange(PRESENT, ABSENT, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return true,
+                Err(ABSENT) => return false,
+                Err(mark) => {
+                    let tag = Tag::from_bits(mark >> 2).unwrap();
+                    match decisions.look(tag) {
+                        Look::Undecided => decisions.revoke(tag),
+                        Look::Committed => a.replace_mark(tag, ABSENT, ABSENT),
+                        Look::Aborted => a.replace_mark(tag, ABSENT, PRESENT),
+                        Look::Over => {}
+                    }
+                }
+            }
+        }
+    };
+    let (has_happened, has_taken) = sync::model::both(operation_first, operation, writer);
+    assert!(has_happened != has_taken, "operation: {has_happened}, writer: {has_taken}");
+}
+
+#[test]
+fn marked_operations() {
+    for first in [false, true] {
+        for b_first in [false, true] {
+            sync::model::explore(3, 10, move || marked(first, b_first));
+        }
+        sync::model::explore(3, 10, move || marked_and_revoked(first));
+        sync::model::must_catch("commit: a revoked operation commits", 3, move || marked_and_revoked(first));
+    }
 }
 
 #[test]
