@@ -12,6 +12,7 @@ use percpu::{CacheLine, Core, OutOfMemory, PerCore};
 use posix_calls::{InodeNumber, Kind, Permissions};
 use radix::RadixArray;
 use refcache::{RefCache, RefCacheConfig};
+use rounds::Rounds;
 use sockets::{Foundation, Sockets, SocketsConfig};
 use sync::OwnWord;
 use sync::atomic::{AtomicU64, Ordering};
@@ -75,7 +76,10 @@ impl ScaleFs {
         let root = NonNull::from(root);
         let node = InodeRef::new(root.cast(), Kind::Directory);
         node.directory().place.parent.store(node.to_bits(), Ordering::Release);
-        let (epochs, counts) = (Epochs::create(arena)?, RefCache::create(arena, decisions, counts)?);
+        // SAFETY: they lie in the arena itself, with what keeps them.
+        let [of_epochs, of_counts] = unsafe { Rounds::create(arena) }?;
+        let epochs = Epochs::create_in(arena, of_epochs)?;
+        let counts = RefCache::create_in(arena, decisions, counts, of_counts)?;
         let names =
             SocketsConfig { seed: config.hash_seed, bucket_count: config.directory_bucket_count.max(SOCKET_BUCKETS) };
         // SAFETY: all lies in the arena, for good, as the instance does; its epochs are used with it alone.

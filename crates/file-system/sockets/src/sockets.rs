@@ -10,6 +10,7 @@ use pages::PagePool;
 use percpu::{Core, OutOfMemory, PerCore};
 use posix_calls::{Errno, MAX_MESSAGE_BYTES, Received, SocketName as Name, SocketOrder as Order, SocketState};
 use refcache::{Counted, RefCache, RefCacheConfig};
+use rounds::Rounds;
 use sync::mutant::planted;
 use sync::{OwnWord, Wait};
 
@@ -191,8 +192,11 @@ impl Sockets {
     ) -> Result<&'a Sockets, OutOfMemory> {
         let arena = core.arena();
         let decisions = Decisions::create(arena)?;
-        let counts = RefCache::create(arena, decisions, RefCacheConfig { slots_per_core: 256, seed: config.seed })?;
-        let epochs = Epochs::create(arena)?;
+        // SAFETY: they lie in the arena itself, with what keeps them.
+        let [of_epochs, of_counts] = unsafe { Rounds::create(arena) }?;
+        let counts = RefCacheConfig { slots_per_core: 256, seed: config.seed };
+        let counts = RefCache::create_in(arena, decisions, counts, of_counts)?;
+        let epochs = Epochs::create_in(arena, of_epochs)?;
         // SAFETY: the caller's promise; the rest was made just now.
         let made = unsafe { Sockets::found(core, Foundation { pool, epochs, counts, decisions }, config) }?;
         arena.place(made)

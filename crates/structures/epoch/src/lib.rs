@@ -1,28 +1,29 @@
 //! Reclamation: memory that lock-free readers may still look at is freed once no reader can.
 //!
-//! **Idea** (Fraser's epochs, one record per core). A reader *pins*: it notes the global epoch in its core's record. A
-//! writer that has unlinked an object *retires* it into a list of its own core. Only [`Epochs::maintain`], which callers
-//! run between their calls, looks at other cores: it stamps what was retired with the epoch, advances the epoch if every
-//! pinned core has seen the present one, and frees what is two epochs old.
+//! **Idea** (Fraser's epochs, ended as Linux's RCU ends grace periods). A reader *pins* its core: it makes a number in its
+//! core's record odd. A writer that has unlinked an object *retires* it into a list of its own core. Only
+//! [`Epochs::maintain`], which callers run between their calls, shares lines: there the core reports that it is not pinned, in
+//! the line of a group of cores (crate `rounds`), and gives what was retired the epoch that the report covers. The epoch is over
+//! when each core has reported, or was seen unpinned, or pinned anew; what is two epochs old is freed.
 //!
 //! ```text
-//! core 0   pin(5) ── read p ─────────────────── unpin                       pin(6) ...
-//! core 1        unlink p, retire p │ maintain: stamp p with 5; 5 → 6 │ maintain: 6 → 7 fails while core 0 has 5;
-//!                                                             later: 6 → 7, free p (5 + 2 ≤ 7)
+//! core 0   pin ── read p ─────────────────── unpin │ maintain: seen in 6; 6 → 7
+//! core 1        unlink p, retire p │ maintain: stamp p with 5; 5 → 6 │ maintain: seen in 6 │ maintain: free p (5 + 2 ≤ 7)
 //! ```
 //!
 //! ```text
-//! pin:      record.pinned = global epoch; fence                     (own line written, one shared line read)
-//! unpin:    record.pinned = none
+//! pin:      record.pinned += 1, to odd; fence                       (own line written)
+//! unpin:    record.pinned += 1, to even
 //! retire:   push to record.open                                     (own line, and the object)
-//! maintain: free sealed lists with stamp + 2 ≤ global
-//!           fence; seal record.open with the stamp `global`
-//!           fence; if every record is unpinned or has pinned = global: global += 1
+//! maintain: seal record.open; report; stamp it with the epoch that the report covers
+//!           free sealed lists with stamp + 2 ≤ epoch
 //! ```
 //!
-//! **Why two epochs.** A core can be pinned at the global epoch g or at g - 1. An object stamped s was unlinked before
-//! the stamp was read; a reader that still sees it pinned no later than epoch s, or s + 1 when it pinned while the epoch
-//! moved. Both are gone when the epoch is s + 2.
+//! **Why two epochs.** An object stamped s was unlinked before a report of epoch s, without which that could not end. So each
+//! core was unpinned at some moment of s + 1 that is later than the unlinking; whoever pins after that does not see the object.
+//!
+//! **Cores that do not maintain** are looked at in their place: a number that is even, or differs from the one that was noted
+//! in the same epoch, says that the core was unpinned in it.
 //!
 //! **Why not crossbeam-epoch.** Its collector works inside `pin` (every 128th shares 3 to 10 lines) and keeps closures:
 //! pointers to code of one process. Here an object carries a kind, and whoever maintains says what freeing a kind means.
@@ -35,8 +36,9 @@
 //! called. What it had retired stays in the core's lists and is freed by the heir; the one object that it was retiring, or
 //! freeing, is lost.
 //!
-//! **Cost**: pin and unpin two stores and one fence (10 ns on x86); retire three stores; maintain one line per core that
-//! was ever on-line, plus what it frees.
+//! **Cost**: pin and unpin two stores and one fence (10 ns on x86), and no line that others write; retire three stores;
+//! maintain one line that 16 cores share, whatever the number of cores, plus what it frees. A core that never maintains costs
+//! the others a look at its line per epoch.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p epoch --release --test loom`.
 #![warn(clippy::missing_errors_doc)]
@@ -45,7 +47,8 @@
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use percpu::{Arena, CacheLine, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use rounds::{Reporter, Rounds};
 use sync::OwnWord;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -74,23 +77,30 @@ impl Default for Retired {
     }
 }
 
-/// A list of retired objects with the epoch in which it was sealed.
+/// A list of retired objects with the epoch that covers them.
 struct Sealed {
-    /// Set before the list, which then is not empty.
+    /// Set after the report that covers the list; [`UNSTAMPED`], which was set before the list, until then.
     stamp: OwnWord<u64>,
     list: OwnWord<*mut Retired>,
 }
 
+/// The stamp of a list that no report covers yet.
+const UNSTAMPED: u64 = u64::MAX >> 1;
+/// So many bits of a number are noted, beside the epoch: if the rest alone differs, the core counts as still pinned.
+const NOTED_BITS: u32 = 24;
+
 /// What is kept per core.
 struct Record {
-    /// Atomic, written by the core, read by whoever advances: 2 * epoch + 1 while pinned, else 0.
+    /// Atomic, written by the core, read by whoever waits for it: odd while pinned, more with each pin and unpin.
     pinned: AtomicU64,
     // The rest is the core's own; the heir begins with no guard, whatever it finds in the first. So many bits that a program
     // which forgets guards for ever does not make it zero under one that it holds.
     nesting: Cell<u64>,
     open: OwnWord<*mut Retired>,
-    /// At most two stamps are not yet old enough, and they differ by one: a list's place is its stamp's last bit.
-    sealed: [Sealed; 2],
+    /// One of each report but those that are repeated: of this epoch, of the two before, and of the one before those, if that
+    /// report was late.
+    sealed: [Sealed; 4],
+    reporter: Reporter,
 }
 
 const RECORD: ObjectKind = table_kind!(Record as "epoch of a core" {
@@ -99,7 +109,8 @@ const RECORD: ObjectKind = table_kind!(Record as "epoch of a core" {
     "retired" = open,
     "sealed" = sealed,
 });
-const EPOCHS: ObjectKind = table_kind!(Epochs as "epochs" { "records" = records, "global" = global });
+const NOTE: ObjectKind = table_kind!(AtomicU64 as "note on a pinned core" {});
+const EPOCHS: ObjectKind = table_kind!(Epochs as "epochs" { "records" = records });
 
 // SAFETY: `nesting` is touched through `&Core` alone; all else is atomic.
 unsafe impl Sync for Record {}
@@ -107,7 +118,9 @@ unsafe impl Sync for Record {}
 /// The epochs of one arena; see the crate's head.
 pub struct Epochs {
     records: PerCore<Record>,
-    global: CacheLine<AtomicU64>,
+    /// Of each core, written by who looks at it in vain: epoch and number, see [`Epochs::was_unpinned`].
+    notes: PerCore<AtomicU64>,
+    rounds: Rounds,
 }
 
 /// What one call of [`Epochs::maintain`] did.
@@ -129,8 +142,11 @@ pub struct Guard<'e> {
 
 impl Epochs {
     /// What lies where, and what tools call it.
-    pub fn tables(&self) -> [Part; 2] {
-        [Part { memory: self.records.memory(), kind: &RECORD }, Part::of(self, &EPOCHS)]
+    pub fn tables(&self) -> [Part; 4] {
+        let (records, notes) = (self.records.memory(), self.notes.memory());
+        let of_cores = [Part { memory: records, kind: &RECORD }, Part { memory: notes, kind: &NOTE }];
+        let [records, notes] = of_cores;
+        [records, notes, self.rounds.table(), Part::of(self, &EPOCHS)]
     }
 
     /// Places epochs in an arena.
@@ -138,6 +154,16 @@ impl Epochs {
     /// # Errors
     /// [`OutOfMemory`] if the arena does not hold them.
     pub fn create(arena: &Arena) -> Result<&Epochs, OutOfMemory> {
+        // SAFETY: they lie in the arena itself, with what keeps them.
+        let [rounds, _] = unsafe { Rounds::create(arena) }?;
+        Epochs::create_in(arena, rounds)
+    }
+
+    /// Places epochs in an arena, whose rounds are of the same arena, and nobody else's.
+    ///
+    /// # Errors
+    /// As [`Epochs::create`].
+    pub fn create_in(arena: &Arena, rounds: Rounds) -> Result<&Epochs, OutOfMemory> {
         // SAFETY: what is made lies in the arena itself, with what keeps it.
         let records = unsafe {
             PerCore::create(arena, |_| Record {
@@ -148,13 +174,12 @@ impl Epochs {
                     stamp: OwnWord::new(0),
                     list: OwnWord::new(ptr::null_mut()),
                 }),
+                reporter: Reporter::new(),
             })
         }?;
-        arena.place(Epochs {
-            records,
-            // From 2 on, so that stamp 0 means "long ago".
-            global: CacheLine(AtomicU64::new(2)),
-        })
+        // SAFETY: as above.
+        let notes = unsafe { PerCore::create(arena, |_| AtomicU64::new(0)) }?;
+        arena.place(Epochs { records, notes, rounds })
     }
 
     /// Pins the core. Pinning again while pinned is allowed and cheap.
@@ -164,19 +189,18 @@ impl Epochs {
         let nesting = record.nesting.get();
         record.nesting.set(nesting + 1);
         if nesting == 0 {
-            let epoch = self.global.load(Ordering::Relaxed);
-            // Release: whoever advances may see this instead of the end of the guard before, whose reads are over too.
-            record.pinned.store(2 * epoch + 1, Ordering::Release);
+            // Release: whoever looks may see this instead of the end of the guard before, whose reads are over too.
+            record.pinned.store(record.pinned.load(Ordering::Relaxed) | 1, Ordering::Release);
             if !sync::mutant::planted("epoch: pin without fence") {
-                // Orders the record before every read under the guard; pairs with the fence in `advance`: either the
-                // advancing core sees us pinned, or we see all that was unlinked before it looked.
+                // Orders the record before every read under the guard; pairs with the fence before `was_unpinned`: either
+                // who looks sees us pinned, or we see all that was unlinked before this epoch.
                 fence(Ordering::SeqCst);
             }
         }
         Guard { epochs: self, core }
     }
 
-    /// Frees what is old enough, seals what was retired, and advances the epoch if possible. `free` gets each object.
+    /// Seals what was retired, reports that the core is not pinned, and frees what is old enough. `free` gets each object.
     ///
     /// # Panics
     /// If the core is pinned: its own calls must have ended.
@@ -187,17 +211,20 @@ impl Epochs {
     ) -> Maintained {
         let record = self.records.get(core);
         assert_eq!(record.nesting.get(), 0, "maintain is called while the core is pinned");
-        let mut outcome = Maintained::default();
-        // Acquire pairs with the release in `advance`: all that readers did before they unpinned is over.
-        let epoch = self.global.load(Ordering::Acquire);
+        record.seal();
+        let report = self.rounds.report(core, &record.reporter, Some(&|index, epoch| self.was_unpinned(index, epoch)));
+        if report.is_repeated {
+            // The next report covers it no later, with all that will be retired until then.
+            record.unseal();
+        }
+        record.stamp(report.covered);
         let grace = if sync::mutant::planted("epoch: free one epoch early") { 1 } else { 2 };
+        let mut outcome = Maintained { advanced: report.advanced, ..Maintained::default() };
         for sealed in &record.sealed {
-            if sealed.stamp.get() + grace <= epoch {
+            if sealed.stamp.get() + grace <= report.round {
                 outcome.freed += sealed.free(core, &mut free);
             }
         }
-        self.seal(record);
-        outcome.advanced = self.advance();
         outcome.pending =
             !record.open.get().is_null() || record.sealed.iter().any(|sealed| !sealed.list.get().is_null());
         outcome
@@ -207,56 +234,48 @@ impl Epochs {
     pub fn stamp(&self) -> u64 {
         // What the caller did before is ordered before the stamp; pairs with the fence in `pin`.
         fence(Ordering::SeqCst);
-        self.global.load(Ordering::Relaxed)
+        self.rounds.round()
     }
 
     /// Whether all guards that existed when the stamp was made are gone.
     pub fn has_passed(&self, stamp: u64) -> bool {
-        self.global.load(Ordering::Acquire) >= stamp + 2
+        self.rounds.round() >= stamp + 2
     }
 
-    /// Waits until each other core has been seen without a guard. `looks_again` is asked after each look that finds a guard, and
-    /// ends the wait for that core by false.
+    /// Waits until the guards that each other core had are gone. `looks_again` is asked after each look that finds them there,
+    /// and ends the wait for that core by false.
     pub fn wait_for_guards(&self, core: &Core<'_>, mut looks_again: impl FnMut(u32) -> bool) {
         for (_, record) in self.records.all().filter(|(index, _)| *index != core.index()) {
             // Acquire pairs with the releases in `pin` and in `Drop for Guard`.
-            let mut looks = (0..).take_while(|_| record.pinned.load(Ordering::Acquire) != 0);
-            while looks.next().is_some_and(&mut looks_again) {}
+            let number = record.pinned.load(Ordering::Acquire);
+            if is_pinned(number) {
+                let mut looks = (0..).take_while(|_| record.pinned.load(Ordering::Acquire) == number);
+                while looks.next().is_some_and(&mut looks_again) {}
+            }
         }
     }
 
-    /// Moves the open list to the place of the present epoch.
-    fn seal(&self, record: &Record) {
-        if record.open.get().is_null() {
-            return;
+    /// Whether a core was seen without a guard at some moment of this epoch, which has begun, with a fence since.
+    fn was_unpinned(&self, index: CoreIndex, epoch: u64) -> bool {
+        if sync::mutant::planted("epoch: advance past pinned cores") {
+            return true;
         }
-        // The stamp is read after everything in the list was unlinked; pairs with the fences in `pin`.
-        fence(Ordering::SeqCst);
-        let stamp = self.global.load(Ordering::Relaxed);
-        let sealed = &record.sealed[(stamp & 1) as usize];
-        // Else the place holds a list of this epoch, or one that became old enough just now: a later call seals this one.
-        if sealed.list.get().is_null() {
-            sealed.stamp.set(stamp);
-            // A death in between leaves two heads of one list: see `unpin_taken_over`.
-            sealed.list.set(record.open.get());
-            record.open.set(ptr::null_mut());
+        // Acquire pairs with the releases in `pin` and in `Drop for Guard`: those readers have ended for whoever learns that we
+        // have looked.
+        let number = self.records.of(index).pinned.load(Ordering::Acquire);
+        if !is_pinned(number) {
+            return true;
         }
-    }
-
-    fn advance(&self) -> bool {
-        let epoch = self.global.load(Ordering::Relaxed);
-        // Pairs with the fence in `pin`.
-        fence(Ordering::SeqCst);
-        let all_seen = self.records.all().all(|(_, record)| {
-            // Acquire pairs with the releases in `pin` and in `Drop for Guard`: whoever sees the new epoch sees that
-            // those readers have ended.
-            let pinned = record.pinned.load(Ordering::Acquire);
-            pinned == 0 || pinned == 2 * epoch + 1
-        });
-        if !all_seen && !sync::mutant::planted("epoch: advance past pinned cores") {
-            return false;
+        let note = self.notes.of(index);
+        let (noted, new) = (note.load(Ordering::Relaxed), epoch << NOTED_BITS | number & ((1 << NOTED_BITS) - 1));
+        let is_of_this_epoch =
+            noted >> NOTED_BITS == new >> NOTED_BITS || sync::mutant::planted("epoch: notes of other epochs count");
+        if is_of_this_epoch {
+            // Another guard than then. One word: whoever notes late notes the epoch in which he looked.
+            return noted != new;
         }
-        self.global.compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed).is_ok()
+        note.store(new, Ordering::Relaxed);
+        false
     }
 
     /// Unpins a core that died pinned, and makes its lists whole.
@@ -266,11 +285,56 @@ impl Epochs {
     pub unsafe fn unpin_taken_over(&self, core: &Core<'_>) {
         let record = self.records.get(core);
         record.nesting.set(0);
-        record.pinned.store(0, Ordering::Release);
+        record.unpin();
+        // SAFETY: the caller's promise.
+        unsafe { self.rounds.repair_taken_over(core) };
         let open = record.open.get();
         let is_sealed = record.sealed.iter().any(|sealed| sealed.list.get() == open);
         if is_sealed && !sync::mutant::planted("epoch: an heir takes the lists as they are") {
             record.open.set(ptr::null_mut());
+        }
+    }
+}
+
+fn is_pinned(number: u64) -> bool {
+    number & 1 != 0
+}
+
+impl Record {
+    /// Makes the number even, and another than it was.
+    #[inline]
+    fn unpin(&self) {
+        // Release pairs with the acquire in `was_unpinned`.
+        self.pinned.store((self.pinned.load(Ordering::Relaxed) | 1) + 1, Ordering::Release);
+    }
+
+    /// Moves the open list to an empty place, if there is one.
+    fn seal(&self) {
+        if self.open.get().is_null() {
+            return;
+        }
+        if let Some(sealed) = self.sealed.iter().find(|sealed| sealed.list.get().is_null()) {
+            sealed.stamp.set(UNSTAMPED);
+            // A death in between leaves two heads of one list: see `unpin_taken_over`.
+            sealed.list.set(self.open.get());
+            self.open.set(ptr::null_mut());
+        }
+    }
+
+    /// Makes a list the open one again that was sealed just now.
+    fn unseal(&self) {
+        if let Some(sealed) = self.sealed.iter().find(|sealed| sealed.stamp.get() == UNSTAMPED)
+            && self.open.get().is_null()
+        {
+            self.open.set(sealed.list.get());
+            sealed.list.set(ptr::null_mut());
+        }
+    }
+
+    /// Gives what was sealed before a report the epoch that this covers.
+    fn stamp(&self, epoch: u64) {
+        for sealed in self.sealed.iter().filter(|sealed| sealed.stamp.get() == UNSTAMPED) {
+            sealed.stamp.set(epoch);
         }
     }
 }
@@ -328,8 +392,7 @@ impl Drop for Guard<'_> {
         let nesting = record.nesting.get() - 1;
         record.nesting.set(nesting);
         if nesting == 0 {
-            // Release pairs with the acquire in `advance`.
-            record.pinned.store(0, Ordering::Release);
+            record.unpin();
         }
     }
 }

@@ -49,6 +49,8 @@ fn reader_and_writer(reader_first: bool) {
         }
     };
     let writer = move || {
+        // The reader is seen in the epoch after this one before the object is retired in that.
+        epochs.maintain(&one, free);
         let new = node(&one);
         let guard = epochs.pin(&one);
         let old = shared.swap(new, Ordering::AcqRel);

@@ -4,8 +4,9 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use commit::{Anyone, Decisions, Observed, Tag, Viewer, Waiting};
-use percpu::{Arena, CacheLine, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
-use sync::atomic::{AtomicU64, Ordering, fence};
+use percpu::{Arena, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use rounds::{Reporter, Rounds};
+use sync::atomic::{Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
 use crate::counted::{Counted, Verdict, WeakRef};
@@ -34,16 +35,13 @@ pub(crate) struct Own {
     /// flush visits no others.
     used: OwnWord<u32>,
     used_list: *mut u32,
-}
-
-/// What others read of a core: the epoch of its last flush, and where its slots are.
-pub(crate) struct Shared {
-    pub(crate) flushed: AtomicU64,
+    pub(crate) reporter: Reporter,
+    /// The epoch that the core's next flush will be in, at the earliest; zero if it has not flushed.
+    pub(crate) next_flush: OwnWord<u64>,
 }
 
 const OWN: ObjectKind = table_kind!(Own as "counts of a core" { "review queue" = queue, "slots in use" = used });
-const SHARED: ObjectKind = table_kind!(Shared as "flush of a core" { "epoch" = flushed });
-const COUNTS: ObjectKind = table_kind!(RefCache as "counts" { "description" = slots, "epoch" = epoch });
+const COUNTS: ObjectKind = table_kind!(RefCache as "counts" { "description" = slots });
 
 /// Reference counts for objects of one arena; see the crate's head.
 pub struct RefCache {
@@ -53,8 +51,7 @@ pub struct RefCache {
     seed: u64,
     decisions: NonNull<Decisions>,
     pub(crate) own: PerCore<Own>,
-    pub(crate) shared: PerCore<Shared>,
-    pub(crate) epoch: CacheLine<AtomicU64>,
+    pub(crate) rounds: Rounds,
 }
 
 /// Where a delta waits for its operation.
@@ -90,7 +87,7 @@ impl RefCache {
         });
         slots.chain([
             Part { memory: self.own.memory(), kind: &OWN },
-            Part { memory: self.shared.memory(), kind: &SHARED },
+            self.rounds.table(),
             Part::of(self, &COUNTS),
         ])
     }
@@ -103,6 +100,21 @@ impl RefCache {
         arena: &'a Arena,
         decisions: &'a Decisions,
         config: RefCacheConfig,
+    ) -> Result<&'a RefCache, OutOfMemory> {
+        // SAFETY: they lie in the arena itself, with what keeps them.
+        let [_, rounds] = unsafe { Rounds::create(arena) }?;
+        RefCache::create_in(arena, decisions, config, rounds)
+    }
+
+    /// As [`RefCache::create`], with rounds of the same arena, and nobody else's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_in<'a>(
+        arena: &'a Arena,
+        decisions: &'a Decisions,
+        config: RefCacheConfig,
+        rounds: Rounds,
     ) -> Result<&'a RefCache, OutOfMemory> {
         let slot_count = config.slots_per_core.max(1).checked_next_power_of_two().ok_or(OutOfMemory)?;
         let layout = Layout::array::<Slot>(slot_count).map_err(|_| OutOfMemory)?;
@@ -134,10 +146,10 @@ impl RefCache {
                     },
                     |list| list.cast().as_ptr(),
                 ),
+                reporter: Reporter::new(),
+                next_flush: OwnWord::new(0),
             })
         }?;
-        // SAFETY: what is made lies in the arena itself, with what keeps it.
-        let shared = unsafe { PerCore::create(arena, |_| Shared { flushed: AtomicU64::new(0) }) }?;
         if failed {
             return Err(OutOfMemory);
         }
@@ -147,8 +159,7 @@ impl RefCache {
             seed: config.seed | 1,
             decisions: NonNull::from(decisions),
             own,
-            shared,
-            epoch: CacheLine(AtomicU64::new(1)),
+            rounds,
         })
     }
 
@@ -213,16 +224,18 @@ impl RefCache {
 
     /// Lets an object whose count is zero wait for its review.
     pub(crate) fn queue(&self, own: &Own, object: NonNull<Counted>, counted: &Counted) {
-        let late = sync::mutant::planted("refcache: weak references are told late");
-        if !late {
-            // First: who has used the weak reference before has changed a count that he flushes within two epochs from now.
-            counted.mark_weak();
-            fence(Ordering::SeqCst);
-        }
-        own.queue.push(object, self.epoch.load(Ordering::Relaxed));
-        if late {
-            counted.mark_weak();
-        }
+        // Who has used the weak reference before has changed a count that he flushes before our review.
+        counted.mark_weak();
+        let epoch = match own.next_flush.get() {
+            0 => {
+                // What we did is seen by whoever flushes in the epoch after this one.
+                fence(Ordering::SeqCst);
+                self.rounds.round()
+            }
+            // Before that flush of ours no other core's is in the epoch after it.
+            epoch => epoch,
+        };
+        own.queue.push(object, epoch);
     }
 
     /// Applies all deltas of the core and empties its cache.
@@ -487,5 +500,9 @@ impl RefCache {
             }
         }
         own.queue.repair_taken_over();
+        // Its owner may have died between its report and the note of what that meant.
+        own.next_flush.set(0);
+        // SAFETY: the caller's promise.
+        unsafe { self.rounds.repair_taken_over(core) };
     }
 }

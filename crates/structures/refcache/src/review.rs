@@ -1,9 +1,8 @@
-//! Flushing, epochs, and reviews of objects whose count was seen to be zero.
+//! Flushing, its reports, and reviews of objects whose count was seen to be zero.
 
 use core::ptr::NonNull;
 
 use percpu::Core;
-use sync::atomic::{Ordering, fence};
 
 use crate::cache::RefCache;
 use crate::counted::{Counted, Verdict};
@@ -20,21 +19,24 @@ pub struct Maintained {
 }
 
 impl RefCache {
-    /// Flushes the core's deltas, reviews what is due, and advances the epoch if all cores have flushed in it. `free`
+    /// Flushes the core's deltas, reports that, and reviews what is due; the epoch advances when all cores have. `free`
     /// gets each object that is dead; it may count other objects.
     ///
     /// # Safety
     /// Called between the calls of the core: it holds no pointer to an object that it has not counted.
     pub unsafe fn maintain(&self, core: &Core<'_>, mut free: impl FnMut(&Core<'_>, NonNull<Counted>)) -> Maintained {
-        let mut outcome = Maintained::default();
-        // Acquire pairs with the release in `advance`: flushes of the epochs before are visible.
-        let epoch = self.epoch.load(Ordering::Acquire);
         self.flush(core);
-        // Release pairs with the acquire fence in `advance`. The epoch was read before the flush began.
-        self.shared.get(core).flushed.store(epoch, Ordering::Release);
         let own = self.own.get(core);
+        // Nobody can tell for another core that it has flushed.
+        let report = self.rounds.report(core, &own.reporter, None);
+        if sync::mutant::planted("refcache: epochs do not wait for flushes") {
+            // Until it waits for nobody.
+            (0..2).for_each(|_| drop(self.rounds.report(core, &own.reporter, Some(&|_, _| true))));
+        }
+        own.next_flush.set(report.round + 1);
+        let mut outcome = Maintained { advanced: report.advanced, ..Maintained::default() };
         let grace = if sync::mutant::planted("refcache: review an epoch early") { 1 } else { 2 };
-        while let Some(object) = own.queue.pop_due(epoch, grace) {
+        while let Some(object) = own.queue.pop_due(report.round, grace) {
             // SAFETY: objects on the queue are not freed.
             let counted = unsafe { object.as_ref() };
             match counted.review() {
@@ -46,24 +48,11 @@ impl RefCache {
                 Verdict::Alive | Verdict::BecameZero => {}
             }
         }
-        outcome.advanced = self.advance();
         outcome.pending = self.has_pending(core);
         outcome
     }
 
     fn has_pending(&self, core: &Core<'_>) -> bool {
         !self.own.get(core).queue.is_empty()
-    }
-
-    fn advance(&self) -> bool {
-        let epoch = self.epoch.load(Ordering::Relaxed);
-        // Before the look at all cores: a core that came on-line meanwhile is seen, or sees all that was removed before.
-        fence(Ordering::SeqCst);
-        let all_flushed = self.shared.all().all(|(_, shared)| shared.flushed.load(Ordering::Relaxed) >= epoch);
-        if !all_flushed && !sync::mutant::planted("refcache: epochs do not wait for flushes") {
-            return false;
-        }
-        fence(Ordering::Acquire);
-        self.epoch.compare_exchange(epoch, epoch + 1, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 }

@@ -351,8 +351,4 @@ fn planted_faults_are_found() {
     let third = vec![Maintain, Maintain, Accept(0), Take(0), Give(0)];
     let plan = (vec![one, other, third], false);
     sync::mutant::must_be_caught("refcache: dirt is ignored", || history::repeat(60_000, plan, check));
-    // A weak reference that was used just before it was told of the review, which was too early then.
-    let one = vec![Maintain, Release(0), Maintain, Maintain, Maintain];
-    let plan = (vec![one, vec![Maintain, Maintain, Upgrade(0)]], false);
-    sync::mutant::must_be_caught("refcache: weak references are told late", || history::repeat(20_000, plan, check));
 }
