@@ -13,7 +13,8 @@ use percpu::{Arena, CacheLine, Core, ObjectKind, OutOfMemory, PerCore, table_kin
 use sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use sync::mutant::planted;
 
-/// What a core has after its maintenance, if there is enough.
+/// What maintenance brings a core's part back to, if there is enough, once it has less than half of that or more than twice.
+/// In between it leaves the common rest alone: what cores take and give back later is on its way for a while.
 const BATCH: u64 = 256;
 
 /// See the module's head.
@@ -97,10 +98,13 @@ impl Budget {
         part.free.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Brings the core's part back to a batch.
+    /// Brings the core's part back to a batch, if it is far from it.
     pub(crate) fn maintain(&self, core: &Core<'_>) {
         let part = &self.parts.get(core).free;
         let has = part.load(Ordering::Relaxed);
+        if (BATCH / 2..=2 * BATCH).contains(&has) {
+            return;
+        }
         let (from, to, most) =
             if has < BATCH { (&*self.rest, part, BATCH - has) } else { (part, &*self.rest, has - BATCH) };
         let moved = take_up_to(from, most);

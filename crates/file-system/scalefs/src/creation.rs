@@ -67,6 +67,7 @@ impl ScaleFs {
             seed: config.hash_seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
         let maxima = MaximaConfig { slots_per_core: counts.slots_per_core, seed: counts.seed };
+        let of_directories = MaximaConfig { slots_per_core: maxima.slots_per_core.div_ceil(4), ..maxima };
         // SAFETY: the directory is used with this arena and this instance's epochs only.
         let names = unsafe { HashDir::new(core, decisions, config.root_bucket_count) }?;
         let permissions = Permissions { mode: 0o755, user: 0, group: 0 };
@@ -90,6 +91,7 @@ impl ScaleFs {
             epochs: NonNull::from(epochs),
             counts: NonNull::from(counts),
             stamps: NonNull::from(Maxima::create(arena, maxima)?),
+            directory_stamps: NonNull::from(Maxima::create(arena, of_directories)?),
             sizes: NonNull::from(Maxima::create(arena, maxima)?),
             pages: NonNull::from(pages),
             root,

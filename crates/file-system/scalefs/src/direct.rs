@@ -219,7 +219,7 @@ impl<'c, H: Host> Direct<'c, H> {
             };
         }
         if fields.contains(Fields::TIMES) {
-            let [modified, changed] = self.fs.stamps().read_after_fence(&inode.stamps, self.host);
+            let [modified, changed] = self.fs.stamps_of(node).read_after_fence(&inode.stamps, self.host);
             attributes = Attributes { modified_ns: time_of(modified), changed_ns: time_of(changed), ..attributes };
         }
         attributes
@@ -257,7 +257,7 @@ impl<'c, H: Host> Direct<'c, H> {
         self.working_on(&[node]);
         let set_modified = || {
             let Some(modified_ns) = modified else { return };
-            let (reset, [_, changed]) = self.fs.stamps().reset(self.core(), stamps, self.host);
+            let (reset, [_, changed]) = self.fs.stamps_of(node).reset(self.core(), stamps, self.host);
             let now = stamp_of(self.host.now_ns() as i64);
             reset.finish([stamp_of(modified_ns), changed.max(now)]);
         };

@@ -487,8 +487,9 @@ impl<'p, 'v, H: Host> PreparedChanges<'p, 'v, H> {
     fn close_times(&mut self) {
         let direct = self.direct;
         for place in self.attributes.iter_mut().filter(|place| place.modified_ns.is_some()) {
-            let stamps = &place.node.expect("marked").inode().stamps;
-            let (reset, [_, changed]) = direct.fs.stamps().reset(direct.core(), stamps, direct.host);
+            let node = place.node.expect("marked");
+            let stamps = &node.inode().stamps;
+            let (reset, [_, changed]) = direct.fs.stamps_of(node).reset(direct.core(), stamps, direct.host);
             place.reset = Some((reset, changed));
         }
     }

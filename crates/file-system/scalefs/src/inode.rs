@@ -29,6 +29,8 @@ use posix_calls::{InodeNumber, Kind, Permissions};
 pub(crate) const KIND_LINKS: CountedKind = CountedKind(1);
 /// Kind of the count of references.
 pub(crate) const KIND_REFERENCES: CountedKind = CountedKind(2);
+/// Kind of a directory's count of references: its times stay in caches ([`ScaleFs::stamps_of`](crate::ScaleFs)).
+pub(crate) const KIND_DIRECTORY_REFERENCES: CountedKind = CountedKind(2 | CountedKind::LATE);
 
 // The number of a kind stands in the low bits of names' values, in which directories tell symbolic links.
 const _: () = assert!(Kind::Symlink as u64 == hashdir::MARK);
@@ -328,6 +330,7 @@ impl Inode {
     pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64, named: Named) -> Inode {
         let links = u32::from(named == Named::AtOnce);
         let Permissions { mode, user, group } = permissions;
+        let of_references = if kind == Kind::Directory { KIND_DIRECTORY_REFERENCES } else { KIND_REFERENCES };
         Inode {
             header: CacheLine(Header {
                 number,
@@ -345,7 +348,7 @@ impl Inode {
             }),
             links: CacheLine(Counted::new(links.into(), KIND_LINKS)),
             stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
-            references: CacheLine(Counted::new(1, KIND_REFERENCES)),
+            references: CacheLine(Counted::new(1, of_references)),
         }
     }
 

@@ -72,6 +72,7 @@ pub struct ScaleFs {
     pub(crate) epochs: NonNull<Epochs>,
     pub(crate) counts: NonNull<RefCache>,
     pub(crate) stamps: NonNull<Maxima<2>>,
+    pub(crate) directory_stamps: NonNull<Maxima<2>>,
     pub(crate) sizes: NonNull<Maxima<1>>,
     pub(crate) pages: NonNull<PagePool>,
     pub(crate) root: NonNull<Directory>,
@@ -166,6 +167,19 @@ impl ScaleFs {
         unsafe { self.stamps.as_ref() }
     }
 
+    /// Where the times of directories are cached: apart, for all cores may change one directory, and what a core does with other
+    /// objects must not move its times to the directory's line.
+    pub(crate) fn directory_stamps(&self) -> &Maxima<2> {
+        // SAFETY: see `epochs`.
+        unsafe { self.directory_stamps.as_ref() }
+    }
+
+    /// Where the times of an object are cached.
+    #[inline]
+    pub(crate) fn stamps_of(&self, node: InodeRef) -> &Maxima<2> {
+        if node.kind() == Kind::Directory { self.directory_stamps() } else { self.stamps() }
+    }
+
     pub(crate) fn sizes(&self) -> &Maxima<1> {
         // SAFETY: see `epochs`.
         unsafe { self.sizes.as_ref() }
@@ -235,7 +249,7 @@ impl ScaleFs {
         let now = stamp_of(now_ns as i64);
         let modified = if stamp == Stamp::Data { now } else { 0 };
         // SAFETY: the caller has found the object in this call; it is not freed before all cores have maintained.
-        unsafe { self.stamps().raise(core, &node.inode().stamps, [modified, now], wait) };
+        unsafe { self.stamps_of(node).raise(core, &node.inode().stamps, [modified, now], wait) };
     }
 
     pub(crate) fn root_node(&self) -> InodeRef {

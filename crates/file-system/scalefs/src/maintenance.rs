@@ -13,7 +13,7 @@ use sync::Wait;
 use crate::description::{Description, DescriptionPtr, KIND_DESCRIPTION};
 use crate::family::{Family, KIND_FAMILY};
 use crate::file::File;
-use crate::inode::{Inode, KIND_LINKS, KIND_REFERENCES};
+use crate::inode::{Inode, KIND_DIRECTORY_REFERENCES, KIND_LINKS, KIND_REFERENCES};
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 
@@ -48,9 +48,17 @@ impl ScaleFs {
         self.pages().maintain(core);
         // Before counts: an object whose count is found to be zero is not in these caches.
         self.stamps().flush(core, wait);
+        self.directory_stamps().flush_unchanged(core, wait);
         // SAFETY: sizes are those of files, and what a core has raised is not freed before it has flushed.
         self.sizes().flush_each(core, wait, |size| unsafe { File::note_known(size) });
-        let retired = self.epochs().maintain(core, |core, kind, object| {
+        self.epochs().seal(core);
+        self.counts().flush(core);
+        // One after the other, in one line.
+        let of_epochs = self.epochs().report(core);
+        // SAFETY: flushed just now. The core is in no call, or `seal` would have panicked: calls are pinned. Of its own,
+        // maintenance holds nothing here.
+        let of_counts = unsafe { self.counts().report(core) };
+        let retired = self.epochs().free_old(core, of_epochs, |core, kind, object| {
             // SAFETY: called once per object, by the maintenance of the instance's one `Epochs`. Who retires there is asked in
             // turn: directories, arrays, and the instance's one pool.
             let is_ours = unsafe {
@@ -70,7 +78,7 @@ impl ScaleFs {
                         let inode = Inode::of_links(counted);
                         self.counts().change(core, &inode.as_ref().references, -1);
                     }
-                    KIND_REFERENCES => {
+                    KIND_REFERENCES | KIND_DIRECTORY_REFERENCES => {
                         let inode = Inode::of_references(counted);
                         self.unmake(core, InodeRef::new(inode, inode.as_ref().header.kind()));
                     }
@@ -93,9 +101,8 @@ impl ScaleFs {
                 }
             }
         };
-        // SAFETY: the core is in no call, or the maintenance of epochs above would have panicked: calls are pinned. Of its own,
-        // maintenance holds nothing here.
-        let counted = unsafe { self.counts().maintain(core, free) };
+        // SAFETY: as above; what is freed there is counted by nobody.
+        let counted = unsafe { self.counts().review(core, of_counts, free) };
         self.grow_directories(core, wait);
         Maintained { freed: retired.freed + counted.freed, is_pending: retired.pending || counted.pending }
     }

@@ -63,6 +63,7 @@ impl ScaleFs {
                 }
             }
             self.stamps().repair_taken_over(heir);
+            self.directory_stamps().repair_taken_over(heir);
             self.sizes().repair_taken_over(heir);
             for node in noted() {
                 node.inode().header.repair_taken_over(heir, happened);

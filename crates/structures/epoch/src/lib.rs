@@ -48,7 +48,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
-use rounds::{Reporter, Rounds};
+use rounds::{Report, Reporter, Rounds};
 use sync::OwnWord;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -207,12 +207,38 @@ impl Epochs {
     pub fn maintain(
         &self,
         core: &Core<'_>,
-        mut free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>),
+        free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>),
     ) -> Maintained {
+        self.seal(core);
+        let report = self.report(core);
+        self.free_old(core, report, free)
+    }
+
+    /// The first part of [`Epochs::maintain`], for whoever reports to several at one moment: what comes after it up to the report
+    /// is nothing that this core has retired.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn seal(&self, core: &Core<'_>) {
         let record = self.records.get(core);
         assert_eq!(record.nesting.get(), 0, "maintain is called while the core is pinned");
         record.seal();
-        let report = self.rounds.report(core, &record.reporter, Some(&|index, epoch| self.was_unpinned(index, epoch)));
+    }
+
+    /// The second part.
+    pub fn report(&self, core: &Core<'_>) -> Report {
+        let was_unpinned = |index, epoch| self.was_unpinned(index, epoch);
+        self.rounds.report(core, &self.records.get(core).reporter, Some(&was_unpinned))
+    }
+
+    /// The third part, with what came of the second.
+    pub fn free_old(
+        &self,
+        core: &Core<'_>,
+        report: Report,
+        mut free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>),
+    ) -> Maintained {
+        let record = self.records.get(core);
         if report.is_repeated {
             // The next report covers it no later, with all that will be retired until then.
             record.unseal();

@@ -370,6 +370,30 @@ impl<const WORDS: usize> Maxima<WORDS> {
         own.used.set(0);
     }
 
+    /// As [`Maxima::flush`], but what the core has raised since the last call stays in its cache: so an object that it raises all
+    /// the time shares no line then. Objects must not be freed before each core has called this twice since they were last raised.
+    pub fn flush_unchanged(&self, core: &Core<'_>, wait: &impl Wait) {
+        let own = self.own.get(core);
+        let table = self.slots.get(core).0;
+        let mut kept = 0;
+        for place in 0..own.used.get() as usize {
+            // SAFETY: the first `used` places of the list were written by `list_slot`, with indices of slots; the place is not
+            // behind the one that is read. Who dies in between leaves the list to be made anew.
+            unsafe {
+                let index = *own.list.add(place);
+                let slot = table.add(index as usize).as_ref();
+                if slot.was_changed() {
+                    own.list.add(kept).write(index);
+                    kept += 1;
+                    continue;
+                }
+                let old = (slot.object(), slot.generation());
+                slot.replace(ptr::null_mut(), 0, |words| Self::apply(core, old, words, wait));
+            }
+        }
+        own.used.set(kept as u32);
+    }
+
     /// Makes the slots of a core and their list whole again whose owner died in a change, and frees the locks of objects
     /// that it was giving slots' words to. What it had raised stays.
     ///

@@ -39,7 +39,8 @@
 //! The object's own line is written at evictions, in maintenance and by resets.
 //!
 //! **Freeing an object**: nobody raises it any more, and every core has flushed since. Where objects are counted by
-//! `refcache`, both follow if each core flushes here before it maintains there.
+//! `refcache`, both follow if each core flushes here before it maintains there; of kinds that are freed late, a core may leave
+//! in its cache what it has raised since its last maintenance ([`Maxima::flush_unchanged`]).
 //!
 //! **Lock order**: the lock of an object is taken last, one at a time.
 //!

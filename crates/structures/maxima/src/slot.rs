@@ -4,6 +4,7 @@ use core::ptr;
 
 use percpu::{ObjectKind, object_kind};
 use seqlock::Sequence;
+use sync::OwnWord;
 use sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::maximum::Maximum;
@@ -15,6 +16,8 @@ pub(crate) struct Slot<const WORDS: usize> {
     object: AtomicPtr<Maximum<WORDS>>,
     generation: AtomicU64,
     words: [AtomicU64; WORDS],
+    /// The core's alone: the sequence's number when [`Slot::was_changed`] was last asked.
+    asked_at: OwnWord<u64>,
 }
 
 /// What tools call the parts of a slot, whatever its number of words.
@@ -51,7 +54,19 @@ impl<const WORDS: usize> Slot<WORDS> {
             object: AtomicPtr::new(ptr::null_mut()),
             generation: AtomicU64::new(0),
             words: core::array::from_fn(|_| AtomicU64::new(0)),
+            asked_at: OwnWord::new(0),
         }
+    }
+
+    /// For the core: whether the slot has changed since it last asked.
+    #[inline]
+    pub(crate) fn was_changed(&self) -> bool {
+        let number = self.sequence.now().number();
+        let was_changed = number != self.asked_at.get();
+        if was_changed {
+            self.asked_at.set(number);
+        }
+        was_changed
     }
 
     #[inline]

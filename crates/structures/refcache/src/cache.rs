@@ -30,7 +30,8 @@ impl Default for RefCacheConfig {
 
 /// What a core keeps for itself.
 pub(crate) struct Own {
-    pub(crate) queue: Queue,
+    /// Of kinds that are reviewed as soon as they can be, and of those that wait an epoch more.
+    pub(crate) queues: [Queue; 2],
     /// The first so many places of the list hold indices: those of all slots that hold an object, each once, so that a
     /// flush visits no others.
     used: OwnWord<u32>,
@@ -40,7 +41,7 @@ pub(crate) struct Own {
     pub(crate) next_flush: OwnWord<u64>,
 }
 
-const OWN: ObjectKind = table_kind!(Own as "counts of a core" { "review queue" = queue, "slots in use" = used });
+const OWN: ObjectKind = table_kind!(Own as "counts of a core" { "review queues" = queues, "slots in use" = used });
 const COUNTS: ObjectKind = table_kind!(RefCache as "counts" { "description" = slots });
 
 /// Reference counts for objects of one arena; see the crate's head.
@@ -137,7 +138,7 @@ impl RefCache {
         // SAFETY: what is made lies in the arena itself, with what keeps it.
         let own = unsafe {
             PerCore::create(arena, |_| Own {
-                queue: Queue::new(),
+                queues: [Queue::new(), Queue::new()],
                 used: OwnWord::new(0),
                 used_list: arena.allocate_permanent(list_layout).map_or_else(
                     |_| {
@@ -235,11 +236,11 @@ impl RefCache {
             // Before that flush of ours no other core's is in the epoch after it.
             epoch => epoch,
         };
-        own.queue.push(object, epoch);
+        own.queues[usize::from(counted.kind().is_late())].push(object, epoch);
     }
 
-    /// Applies all deltas of the core and empties its cache.
-    pub(crate) fn flush(&self, core: &Core<'_>) {
+    /// Applies all deltas of the core and empties its cache: the first part of maintenance.
+    pub fn flush(&self, core: &Core<'_>) {
         let own = self.own.get(core);
         let table = self.slots.get(core).0;
         for place in 0..own.used.get() as usize {
@@ -499,7 +500,7 @@ impl RefCache {
                 self.list_slot(own, index);
             }
         }
-        own.queue.repair_taken_over();
+        own.queues.iter().for_each(Queue::repair_taken_over);
         // Its owner may have died between its report and the note of what that meant.
         own.next_flush.set(0);
         // SAFETY: the caller's promise.

@@ -10,6 +10,16 @@ use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedKind(pub u8);
 
+impl CountedKind {
+    /// With this bit an object is freed an epoch later: each core has maintained twice since its count was seen to be zero. For
+    /// objects to which caches lead that are emptied at every second maintenance.
+    pub const LATE: u8 = 0x80;
+
+    pub(crate) fn is_late(self) -> bool {
+        self.0 & CountedKind::LATE != 0 && !sync::mutant::planted("refcache: late kinds are reviewed with the others")
+    }
+}
+
 /// The count is kept above these bits of the word.
 const STATE_BITS: u32 = 3;
 const QUEUED: i64 = 1;

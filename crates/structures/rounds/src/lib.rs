@@ -51,6 +51,9 @@ const GROUP_CORES: usize = if cfg!(any(loom, shuttle)) { 2 } else { MOST_IN_WORD
 const FIRST_ROUND: u64 = 2;
 /// Who has reported in vain so often looks at cores that used to report by themselves, and does what others left undone.
 const PATIENCE: u64 = 2;
+/// Where so many others of a group report, a core does so at every second call: the line of the group then comes to each half
+/// as often.
+const COMPANY: u32 = 4;
 /// How many share lines.
 const SHARES: usize = 2;
 
@@ -93,12 +96,14 @@ pub struct Reporter {
     last: OwnWord<u64>,
     /// Reports since the first one of that round.
     in_vain: OwnWord<u64>,
+    /// Not zero if the next call may rest.
+    rests: OwnWord<u64>,
 }
 
 impl Reporter {
     /// Of a core that has not reported.
     pub fn new() -> Reporter {
-        Reporter { last: OwnWord::new(0), in_vain: OwnWord::new(0) }
+        Reporter { last: OwnWord::new(0), in_vain: OwnWord::new(0), rests: OwnWord::new(0) }
     }
 }
 
@@ -166,14 +171,18 @@ impl Rounds {
         let index = core.index().get();
         let (group, bit) = (index / self.group_cores, 1 << (index % self.group_cores));
         let last = reporter.last.get();
+        if reporter.rests.get() != 0 {
+            reporter.rests.set(0);
+            return Report { round: last, covered: last + 1, is_repeated: true, advanced: false };
+        }
         if last == 0 {
             // Nobody has brought the line of a group that is not in use to the present round.
             self.forward(group, self.round(), State::new(FIRST_ROUND, 0));
         }
         let words = self.cores(group);
-        // Without a look before, for which the line would come here twice. Acquire pairs with the release of all reports of the
-        // rounds before, through who began this one; release, so that all that we did is seen by whoever sees us.
-        let old = words.see(bit, Ordering::AcqRel);
+        // Acquire pairs with the release of all reports of the rounds before, through who began this one; release, so that all
+        // that we did is seen by whoever sees us.
+        let old = words.see(State::new(last + 1, 0), bit, Ordering::AcqRel);
         let (round, is_seen) = (old.number(), old.has(bit) || old.is_complete());
         let counts = !is_seen;
         words.note_diligent(bit);
@@ -188,6 +197,7 @@ impl Rounds {
                 self.groups().note_diligent(1 << group);
             }
         }
+        reporter.rests.set(u64::from(words.diligent_before().count_ones() > COMPANY));
         let is_patient = reporter.in_vain.get() < PATIENCE;
         let round_of = Round { number: round, is_patient, is_quiet };
         let state = old.with(bit);

@@ -63,9 +63,17 @@ impl Words {
         State(self.state.load(order))
     }
 
-    /// Adds bits in whatever round; returns what there was before.
-    pub(crate) fn see(&self, bits: u64, order: Ordering) -> State {
-        State(self.state.fetch_or(bits, order))
+    /// Adds bits in whatever round; returns what there was before. Begins with an exchange, be the guess right or wrong: for a
+    /// look before, the line would come here twice, as it would for an addition of bits, which looks first on x86.
+    pub(crate) fn see(&self, guess: State, bits: u64, order: Ordering) -> State {
+        let mut state = guess;
+        loop {
+            match self.exchange(state, state.with(bits), order) {
+                Ok(()) => return state,
+                Err(seen) if seen.has(bits) => return seen,
+                Err(seen) => state = seen,
+            }
+        }
     }
 
     pub(crate) fn exchange(&self, from: State, to: State, order: Ordering) -> Result<(), State> {
