@@ -104,7 +104,7 @@ class _GateType(click.ParamType["ScaleGate"]):
     help="Operations of each core that count.",
 )
 @click.option(
-    "--warm-up", type=click.IntRange(0, 1_000_000), default=192, show_default=True, help="Operations before these."
+    "--warm-up", type=click.IntRange(0, 1_000_000), default=1024, show_default=True, help="Operations before these."
 )
 @click.option(
     "--hand-over",

@@ -31,7 +31,7 @@ class ScaleConditions:
 
     seed: int = 1
     operations: int = 1000
-    warm_up: int = 192
+    warm_up: int = 1024
     hand_over: int = 32
     maintain_every: int = 64
     timeout_seconds: float = 600.0

@@ -27,10 +27,8 @@ use posix_calls::{InodeNumber, Kind, Permissions};
 
 /// Kind of the count of names, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_LINKS: CountedKind = CountedKind(1);
-/// Kind of the count of references.
-pub(crate) const KIND_REFERENCES: CountedKind = CountedKind(2);
-/// Kind of a directory's count of references: its times stay in caches ([`ScaleFs::stamps_of`](crate::ScaleFs)).
-pub(crate) const KIND_DIRECTORY_REFERENCES: CountedKind = CountedKind(2 | CountedKind::LATE);
+/// Kind of the count of references. Late, since maintenance leaves times in caches that were raised since the last one.
+pub(crate) const KIND_REFERENCES: CountedKind = CountedKind(2 | CountedKind::LATE);
 
 // The number of a kind stands in the low bits of names' values, in which directories tell symbolic links.
 const _: () = assert!(Kind::Symlink as u64 == hashdir::MARK);
@@ -330,7 +328,6 @@ impl Inode {
     pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64, named: Named) -> Inode {
         let links = u32::from(named == Named::AtOnce);
         let Permissions { mode, user, group } = permissions;
-        let of_references = if kind == Kind::Directory { KIND_DIRECTORY_REFERENCES } else { KIND_REFERENCES };
         Inode {
             header: CacheLine(Header {
                 number,
@@ -348,7 +345,7 @@ impl Inode {
             }),
             links: CacheLine(Counted::new(links.into(), KIND_LINKS)),
             stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
-            references: CacheLine(Counted::new(1, of_references)),
+            references: CacheLine(Counted::new(1, KIND_REFERENCES)),
         }
     }
 

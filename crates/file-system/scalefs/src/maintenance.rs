@@ -13,7 +13,7 @@ use sync::Wait;
 use crate::description::{Description, DescriptionPtr, KIND_DESCRIPTION};
 use crate::family::{Family, KIND_FAMILY};
 use crate::file::File;
-use crate::inode::{Inode, KIND_DIRECTORY_REFERENCES, KIND_LINKS, KIND_REFERENCES};
+use crate::inode::{Inode, KIND_LINKS, KIND_REFERENCES};
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 
@@ -47,7 +47,8 @@ impl ScaleFs {
         self.inodes.maintain(core);
         self.pages().maintain(core);
         // Before counts: an object whose count is found to be zero is not in these caches.
-        self.stamps().flush(core, wait);
+        // What was raised since the last maintenance stays: all cores may write one file, or make names in one directory.
+        self.stamps().flush_unchanged(core, wait);
         self.directory_stamps().flush_unchanged(core, wait);
         // SAFETY: sizes are those of files, and what a core has raised is not freed before it has flushed.
         self.sizes().flush_each(core, wait, |size| unsafe { File::note_known(size) });
@@ -78,7 +79,7 @@ impl ScaleFs {
                         let inode = Inode::of_links(counted);
                         self.counts().change(core, &inode.as_ref().references, -1);
                     }
-                    KIND_REFERENCES | KIND_DIRECTORY_REFERENCES => {
+                    KIND_REFERENCES => {
                         let inode = Inode::of_references(counted);
                         self.unmake(core, InodeRef::new(inode, inode.as_ref().header.kind()));
                     }
