@@ -44,6 +44,7 @@ CRATES: dict[str, tuple[str, ...]] = {
     "pages": ("pages",),
     "percpu": ("percpu",),
     "epoch": ("epoch",),
+    "rounds": ("rounds", "epoch", "refcache"),
     "commit": ("commit", "hashdir"),
     "seqlock": ("seqlock", "radix"),
     "history": ("history",),

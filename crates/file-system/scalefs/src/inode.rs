@@ -328,6 +328,8 @@ impl Inode {
     pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64, named: Named) -> Inode {
         let links = u32::from(named == Named::AtOnce);
         let Permissions { mode, user, group } = permissions;
+        // Whoever makes it counts it first, and marks it.
+        let maker = crate::make::maker_of(number);
         Inode {
             header: CacheLine(Header {
                 number,
@@ -343,9 +345,9 @@ impl Inode {
                 next_group: AtomicU32::new(0),
                 kind,
             }),
-            links: CacheLine(Counted::new(links.into(), KIND_LINKS)),
-            stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
-            references: CacheLine(Counted::new(1, KIND_REFERENCES)),
+            links: CacheLine(Counted::new(links.into(), KIND_LINKS).made_by(maker)),
+            stamps: Maximum::new([stamp_of(now_ns as i64); 2]).made_by(maker),
+            references: CacheLine(Counted::new(1, KIND_REFERENCES).made_by(maker)),
         }
     }
 

@@ -1,0 +1,85 @@
+//! What a report covers, and who is waited for: `RUSTFLAGS="--cfg loom" cargo test -p rounds --release --test models`.
+#![cfg(any(loom, shuttle))]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering as Plain};
+
+use percpu::model::ModelArena;
+use rounds::{Reporter, Rounds};
+use sync::atomic::{AtomicU64, Ordering};
+
+const FIRST_ROUND: u64 = 2;
+
+/// Core 0 does something and reports; who reports in a round after the one that this covers sees it. The other thread is core 1,
+/// of the same group, or core 2, of another one, and sees core 0 in its place.
+fn covers(other: usize, first: bool) {
+    let model = ModelArena::new(3, 128 << 10);
+    // SAFETY: used as long as the model's arena.
+    let [rounds, _] = unsafe { Rounds::create(model.arena()) }.unwrap();
+    let (zero, core) = (model.core(0), model.core(other));
+    let done = Arc::new(AtomicU64::new(0));
+    let does = {
+        let done = Arc::clone(&done);
+        move || {
+            done.store(1, Ordering::Relaxed);
+            rounds.report(&zero, &Reporter::new(), None).covered
+        }
+    };
+    let looks = move || {
+        let reporter = Reporter::new();
+        [0; 3].map(|_| {
+            let round = rounds.report(&core, &reporter, Some(&|_, _| true)).round;
+            (round, done.load(Ordering::Relaxed))
+        })
+    };
+    let (covered, seen) = sync::model::both(first, does, looks);
+    for (round, done) in seen {
+        assert!(round <= covered || done == 1, "covered in {covered}, not seen in {round}");
+    }
+}
+
+/// No round is over before each core has reported in it.
+fn waits(first: bool) {
+    let model = ModelArena::new(3, 128 << 10);
+    // SAFETY: used as long as the model's arena.
+    let [rounds, _] = unsafe { Rounds::create(model.arena()) }.unwrap();
+    let [zero, one, two] = [0, 1, 2].map(|number| model.core(number));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let often = {
+        let begun = Arc::clone(&begun);
+        move || {
+            let reporters = [Reporter::new(), Reporter::new()];
+            for _ in 0..2 {
+                for (core, reporter) in [&zero, &two].into_iter().zip(&reporters) {
+                    let round = rounds.report(core, reporter, None).round;
+                    let reports = begun.load(Plain::Relaxed) as u64;
+                    assert!(round - FIRST_ROUND <= reports, "round {round} after {reports} reports");
+                }
+            }
+        }
+    };
+    let seldom = move || {
+        let reporter = Reporter::new();
+        for _ in 0..2 {
+            begun.fetch_add(1, Plain::Relaxed);
+            rounds.report(&one, &reporter, None);
+        }
+    };
+    sync::model::both(first, often, seldom);
+}
+
+#[test]
+fn what_a_report_covers_is_seen_in_the_round_after() {
+    for (other, first) in [(1, false), (1, true), (2, false), (2, true)] {
+        sync::model::explore(3, 30, move || covers(other, first));
+    }
+    sync::model::must_catch("rounds: a late report counts", 3, || covers(1, false));
+}
+
+#[test]
+fn a_round_waits_for_each_core() {
+    for first in [false, true] {
+        sync::model::explore(2, 30, move || waits(first));
+        sync::model::must_catch("rounds: one core is its group", 2, move || waits(first));
+    }
+}
