@@ -108,7 +108,11 @@ impl ScaleFs {
             self.claims.table(),
         ];
         let parts = own.into_iter().chain(self.epochs().tables()).chain(self.pages().tables());
-        parts.chain(self.counts().tables()).chain(self.stamps().tables()).chain(self.directory_stamps().tables()).chain(self.sizes().tables())
+        parts
+            .chain(self.counts().tables())
+            .chain(self.stamps().tables())
+            .chain(self.directory_stamps().tables())
+            .chain(self.sizes().tables())
     }
 
     /// Where the root directory lies: in memory of directories.

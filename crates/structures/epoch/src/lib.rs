@@ -204,11 +204,7 @@ impl Epochs {
     ///
     /// # Panics
     /// If the core is pinned: its own calls must have ended.
-    pub fn maintain(
-        &self,
-        core: &Core<'_>,
-        free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>),
-    ) -> Maintained {
+    pub fn maintain(&self, core: &Core<'_>, free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>)) -> Maintained {
         self.seal(core);
         let report = self.report(core);
         self.free_old(core, report, free)

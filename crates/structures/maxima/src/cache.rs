@@ -309,17 +309,13 @@ impl<const WORDS: usize> Maxima<WORDS> {
         // The generation is looked at after all words, and so is the limit: whoever built upon the work of a core that came
         // on-line meanwhile, or that had not raised this object, shows us the new limit with what he did, or the new holder.
         fence(Ordering::Acquire);
-        let is_still_held = object.holders.now() == held || sync::mutant::planted("maxima: new holders are not looked for");
+        let is_still_held =
+            object.holders.now() == held || sync::mutant::planted("maxima: new holders are not looked for");
         (same && self.slots.limit_seen() == limit && is_still_held).then_some(first.words)
     }
 
     #[inline]
-    fn collect(
-        &self,
-        object: &Maximum<WORDS>,
-        generation: u64,
-        (held, limit): (Held, usize),
-    ) -> Collected<WORDS> {
+    fn collect(&self, object: &Maximum<WORDS>, generation: u64, (held, limit): (Held, usize)) -> Collected<WORDS> {
         let index = self.slot_index(object);
         let mut seen = Collected { versions: 0, words: [0; WORDS], changing: false };
         for table in self.slots.held(held, limit) {

@@ -87,11 +87,7 @@ impl RefCache {
             let start = table.0.as_ptr() as usize;
             Part { memory: start..start + bytes, kind: &SLOT }
         });
-        slots.chain([
-            Part { memory: self.own.memory(), kind: &OWN },
-            self.rounds.table(),
-            Part::of(self, &COUNTS),
-        ])
+        slots.chain([Part { memory: self.own.memory(), kind: &OWN }, self.rounds.table(), Part::of(self, &COUNTS)])
     }
 
     /// Places caches in an arena. Pending deltas depend on operations of `decisions`, which lies in the same arena.

@@ -51,9 +51,9 @@ const GROUP_CORES: usize = if cfg!(any(loom, shuttle)) { 2 } else { MOST_IN_WORD
 const FIRST_ROUND: u64 = 2;
 /// Who has reported in vain so often looks at cores that used to report by themselves, and does what others left undone.
 const PATIENCE: u64 = 2;
-/// Where so many others of a group report, a core does so at every second call: the line of the group then comes to each half
-/// as often.
-const COMPANY: u32 = 4;
+/// Where so many of a group report, a core does so at every second call: the line of the group then comes to each half as
+/// often.
+const COMPANY: u32 = 8;
 /// How many share lines.
 const SHARES: usize = 2;
 
@@ -197,13 +197,12 @@ impl Rounds {
                 self.groups().note_diligent(1 << group);
             }
         }
-        reporter.rests.set(u64::from(words.diligent_before().count_ones() > COMPANY));
+        reporter.rests.set(u64::from(words.diligent_before().count_ones() >= COMPANY));
         let is_patient = reporter.in_vain.get() < PATIENCE;
         let round_of = Round { number: round, is_patient, is_quiet };
         let state = old.with(bit);
         let is_waited_for = |group| state.is_complete() || self.awaited(core, group, state, is_quiet) != 0;
-        let advanced =
-            (counts || !is_patient || !is_waited_for(group)) && self.go_on(core, group, state, &round_of);
+        let advanced = (counts || !is_patient || !is_waited_for(group)) && self.go_on(core, group, state, &round_of);
         let is_covered = counts || sync::mutant::planted("rounds: a late report counts");
         Report { round, covered: if is_covered { round } else { round + 1 }, is_repeated, advanced }
     }
@@ -222,7 +221,7 @@ impl Rounds {
         let group = core.index().get() / self.group_cores;
         let state = self.cores(group).load(Ordering::Acquire);
         if self.complete(group, state, limit, &round) {
-            self.arrive(group, limit, &round);
+            self.arrive(group, limit, &round, None);
         }
     }
 
@@ -234,10 +233,11 @@ impl Rounds {
         if !self.complete(group, state, limit, round) {
             return false;
         }
+        let arrived = self.arrive(group, limit, round, Some(group));
         let Some(is_quiet) = round.is_quiet else {
-            return self.arrive(group, limit, round);
+            return arrived;
         };
-        let advanced = self.arrive(group, limit, round) || self.see_others(limit, round);
+        let advanced = arrived || self.see_others(limit, round);
         if advanced {
             self.look_ahead(core, group, round.number + 1, is_quiet);
         }
@@ -277,8 +277,10 @@ impl Rounds {
         false
     }
 
-    /// Says that a group is complete. Whoever finds that all are begins the next round, and tells so.
-    fn arrive(&self, group: usize, limit: usize, round: &Round<'_>) -> bool {
+    /// Says that a group is complete. Whoever finds that all are begins the next round, and tells so. `diligent` is the group
+    /// if a core of its own says it.
+    fn arrive(&self, group: usize, limit: usize, round: &Round<'_>, diligent: Option<usize>) -> bool {
+        let diligent = diligent.map_or(0, |group| 1 << group);
         let (groups, bit) = (members(limit.div_ceil(self.group_cores)), 1 << group);
         let words = self.groups();
         // That we are the last one is a guess: a look before would bring the line here twice.
@@ -289,11 +291,11 @@ impl Rounds {
             // Release and acquire pass on what all cores of all groups did before they were seen.
             match words.exchange(state, new, Ordering::AcqRel) {
                 Ok(()) if new == all => {
-                    words.note_diligent(bit);
+                    words.note_diligent(diligent);
                     return false;
                 }
                 Ok(()) => {
-                    words.note_diligent(bit);
+                    words.note_diligent(diligent);
                     words.begin_diligence();
                     self.forward_all(limit, round.number + 1);
                     return true;
@@ -317,7 +319,7 @@ impl Rounds {
         for group in places(groups & !awaited & !state.seen()) {
             self.forward(group, round.number, State::new(round.number - 1, 0));
             let state = self.cores(group).load(Ordering::Acquire);
-            if self.complete(group, state, limit, round) && self.arrive(group, limit, round) {
+            if self.complete(group, state, limit, round) && self.arrive(group, limit, round, None) {
                 return true;
             }
         }
