@@ -218,10 +218,12 @@ impl Rounds {
         let limit = core.arena().core_limit();
         let round = Round { number: self.round(), is_patient: false, is_quiet: None };
         self.forward_all(limit, round.number);
-        let group = core.index().get() / self.group_cores;
-        let state = self.cores(group).load(Ordering::Acquire);
-        if self.complete(group, state, limit, &round) {
-            self.arrive(group, limit, &round, None);
+        // It may have been at any of them.
+        for group in 0..limit.div_ceil(self.group_cores) {
+            let state = self.cores(group).load(Ordering::Acquire);
+            if self.complete(group, state, limit, &round) && self.arrive(group, limit, &round, None) {
+                return;
+            }
         }
     }
 

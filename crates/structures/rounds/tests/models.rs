@@ -22,8 +22,10 @@ fn covers(first: bool) {
     let does = {
         let done = Arc::clone(&done);
         move || {
+            let reporter = Reporter::new();
+            rounds.report(&two, &reporter, None);
             done.store(1, Ordering::Relaxed);
-            rounds.report(&two, &Reporter::new(), None).covered
+            rounds.report(&two, &reporter, None).covered
         }
     };
     let looks = |core: Core<'static>, done: Arc<AtomicU64>| {
