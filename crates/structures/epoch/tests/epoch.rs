@@ -73,6 +73,31 @@ fn a_core_that_is_pinned_lets_the_epoch_advance_once() {
     });
 }
 
+/// A core that never maintains pins anew in the middle of an epoch: it is seen in that, and not in those after.
+fn pinned_anew() {
+    with_epochs(2, |arena, epochs| {
+        let (reader, writer) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
+        let first = epochs.pin(&reader);
+        let advances = || epochs.maintain(&writer, free).advanced;
+        assert_eq!([advances(), advances()], [false, false]);
+        drop(first);
+        let second = epochs.pin(&reader);
+        assert!(advances(), "another guard than the one that was noted");
+        // SAFETY: the node is retired once.
+        unsafe { epochs.pin(&writer).retire(node(&writer, 1).cast(), KIND) };
+        assert_eq!((0..10).map(|_| epochs.maintain(&writer, free).freed).sum::<usize>(), 0, "freed under the second guard");
+        drop(second);
+        assert_eq!((0..3).map(|_| epochs.maintain(&writer, free).freed).sum::<usize>(), 1);
+    });
+}
+
+#[test]
+fn who_pins_anew_was_seen_once() {
+    pinned_anew();
+    #[cfg(shuttle)]
+    sync::mutant::must_be_caught("epoch: notes of other epochs count", pinned_anew);
+}
+
 #[test]
 fn a_stamp_has_passed_after_two_epochs() {
     with_epochs(1, |arena, epochs| {

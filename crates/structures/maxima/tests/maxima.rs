@@ -190,3 +190,17 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn what_was_raised_since_the_last_flush_stays_in_the_cache_once() {
+    with_maxima(4, |arena, maxima| {
+        let (object, core) = (arena.place(Maximum::new([0, 0])).unwrap(), arena.claim(1, owner()).unwrap());
+        for value in [3, 5, 9] {
+            raise(maxima, &core, object, [value, 1]);
+            maxima.flush_unchanged(&core, &Spin);
+            assert_eq!((maxima.read(object, &Spin), object.applied()), ([value, 1], [0, 0]), "raised all the time");
+        }
+        maxima.flush_unchanged(&core, &Spin);
+        assert_eq!((maxima.read(object, &Spin), object.applied()), ([9, 1], [9, 1]));
+    });
+}

@@ -7,7 +7,9 @@ use crate::core_handle::Core;
 use crate::core_index::CoreIndex;
 
 /// Cores that stand for each other: where one is noted, all of them are looked at.
-pub(crate) const CORES_PER_BIT: usize = MAX_CORES / u32::BITS as usize;
+const CORES_PER_BIT: usize = MAX_CORES / u32::BITS as usize;
+/// From one to the next: neighbours, but in tests, whose few cores are not to be noted as one.
+const DISTANCE: usize = if cfg!(any(loom, shuttle)) { u32::BITS as usize } else { 1 };
 
 /// A word of an object: a bit for each eight cores, set before one of them first caches something of the object, and never cleared.
 ///
@@ -62,12 +64,12 @@ impl Held {
         let firsts = core::iter::from_fn(move || {
             let bit = bits.trailing_zeros() as usize;
             bits &= bits.wrapping_sub(1);
-            (bit < u32::BITS as usize).then_some(bit * CORES_PER_BIT)
+            (bit < u32::BITS as usize).then_some(if DISTANCE == 1 { bit * CORES_PER_BIT } else { bit })
         });
-        firsts.flat_map(|first| first..first + CORES_PER_BIT)
+        firsts.flat_map(|first| (0..CORES_PER_BIT).map(move |number| first + number * DISTANCE))
     }
 }
 
 fn bit_of(index: CoreIndex) -> u32 {
-    1 << (index.get() / CORES_PER_BIT)
+    1 << if DISTANCE == 1 { index.get() / CORES_PER_BIT } else { index.get() % DISTANCE }
 }
