@@ -85,7 +85,11 @@ fn pinned_anew() {
         assert!(advances(), "another guard than the one that was noted");
         // SAFETY: the node is retired once.
         unsafe { epochs.pin(&writer).retire(node(&writer, 1).cast(), KIND) };
-        assert_eq!((0..10).map(|_| epochs.maintain(&writer, free).freed).sum::<usize>(), 0, "freed under the second guard");
+        assert_eq!(
+            (0..10).map(|_| epochs.maintain(&writer, free).freed).sum::<usize>(),
+            0,
+            "freed under the second guard"
+        );
         drop(second);
         assert_eq!((0..3).map(|_| epochs.maintain(&writer, free).freed).sum::<usize>(), 1);
     });
