@@ -73,7 +73,7 @@ def crates(toolchain: Toolchain) -> None:
 
 def rust_sources() -> list[Path]:
     """Everything that a Rust build reads."""
-    return files_below("Cargo.toml", "Cargo.lock", "crates")
+    return files_below("Cargo.toml", "Cargo.lock", "crates", "src/commutant/targets/library/rust")
 
 
 def artifacts(toolchain: Toolchain) -> None:
@@ -87,7 +87,8 @@ def artifacts(toolchain: Toolchain) -> None:
     transfers_plugin = ARTIFACTS / "libcommutant_transfers_plugin.so"
     scale_runner = ARTIFACTS / "commutant-scale-runner"
     all_of_them = [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]
-    all_of_them += [transfers_plugin, scale_runner]
+    olf_adapters = {kind: ARTIFACTS / f"libcommutant_olf_{kind}.so" for kind in ("map", "sorted")}
+    all_of_them += [transfers_plugin, scale_runner, *olf_adapters.values()]
     key = content_hash([*rust_sources(), THIS], toolchain.version)
     if is_current("artifacts", key, all_of_them):
         return
@@ -112,6 +113,11 @@ def artifacts(toolchain: Toolchain) -> None:
         install_file(toolchain.build("emulator/transfers-plugin", "cdylib", *WITHOUT_LINES), transfers_plugin)
         built = toolchain.build("file-system/scale-runner", "bin", *fixed, cfg="virtual_cores")
         install_file(built, scale_runner)
+    with timed("adapters of olf", "built"):
+        # With all debug information: what a block of memory consists of has its name in findings from there.
+        for kind, path in olf_adapters.items():
+            built = toolchain.build("checker/olf-adapter", "cdylib", "-C", "debuginfo=2", example=f"olf-{kind}")
+            install_file(built, path)
     record("artifacts", key)
 
 

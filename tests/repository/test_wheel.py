@@ -90,6 +90,7 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
         "commutant/_artifacts/commutant-library-runner",
         "commutant/_artifacts/commutant-scale-runner",
         "commutant/_artifacts/libcommutant_transfers_plugin.so",
+        "commutant/_artifacts/libcommutant_olf_map.so",
         "commutant/targets/library/include/commutant.h",
         "commutant/targets/library/include/commutant.hpp",
         "commutant/_artifacts/libcommutant_mtrace_plugin.so",

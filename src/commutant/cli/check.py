@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     default="linux",
     show_default=True,
     metavar="NAME[:KEY=VALUE,...]",
-    help="The implementation to run on: linux, scalefs, plain, library or gallery.",
+    help="The implementation to run on: linux, scalefs, plain, olf, library or gallery.",
 )
 @options.calls
 @options.with_self

@@ -38,7 +38,7 @@ _MAX_LENGTH = 200
     default="linux",
     show_default=True,
     metavar="NAME[:KEY=VALUE,...]",
-    help="The implementation to run on: linux, scalefs, plain, library or gallery.",
+    help="The implementation to run on: linux, scalefs, plain, olf, library or gallery.",
 )
 @click.option(
     "--sequences",

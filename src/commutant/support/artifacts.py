@@ -53,6 +53,11 @@ def scale_runner_path() -> Path:
     return _artifact("commutant-scale-runner", "the runner of benchmarks")
 
 
+def olf_adapter_path(kind: str) -> Path:
+    """The adapter of lists of crate `olf` of a kind, `map` or `sorted`. Raises RunError if it is missing."""
+    return _artifact(f"libcommutant_olf_{kind}.so", "the adapter of the target olf")
+
+
 def _artifact(name: str, meaning: str) -> Path:
     path = _FOLDER / name
     if not path.is_file():

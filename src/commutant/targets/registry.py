@@ -17,6 +17,7 @@ TARGETS: dict[str, str] = {
     "gallery": "commutant.targets.gallery:create",
     "library": "commutant.targets.library:create",
     "linux": "commutant.targets.linux:create",
+    "olf": "commutant.targets.olf:create",
     "plain": "commutant.targets.plain:create",
     "scalefs": "commutant.targets.scalefs:create",
 }
@@ -26,6 +27,7 @@ _OPTIONS: dict[str, str] = {
     "gallery": "commutant.targets.library.options",
     "library": "commutant.targets.library.options",
     "linux": "commutant.targets.linux.target",
+    "olf": "commutant.targets.olf",
     "plain": "commutant.targets.plain",
     "scalefs": "commutant.targets.scalefs",
 }

@@ -78,6 +78,10 @@ pub use list::List;
 pub use list_link::ListLink;
 #[cfg(feature = "alloc")]
 pub use map::Map;
+/// Makes a marker type for each field with `#[olf(link)]`, as [`links!`] does. The field with `#[olf(key)]` is what items are
+/// found by; `#[olf(link, name = ById, key = age)]` chooses a name, and another key.
+#[cfg(feature = "derive")]
+pub use olf_derive::Item;
 pub use refusal::{NotMoved, Refused, TooManyLists};
 pub use snapshot::{Contents, Snapshot};
 pub use sorted::Sorted;

@@ -101,6 +101,9 @@ _ALL = (
     _rust("lasso", "lasso ThreadedRodeo", ("interner",), "lasso"),
     _rust("glibc", "glibc malloc", ("allocator",), "", "libc"),
     _rust("mimalloc", "mimalloc", ("allocator",), "libmimalloc-sys"),
+    _rust("bucket-locks-lists", "a lock per bucket", ("lists",)),
+    _rust("scc-lists", "two scc::HashMap", ("lists",), "scc"),
+    _rust("crossbeam-skiplist-lists", "two crossbeam SkipMap", ("lists",), "crossbeam-skiplist"),
     _rust("mutex-slab", "Mutex<Vec<Option>>", ("pool",)),
     _rust("sharded-slab", "sharded_slab::Slab", ("pool",), "sharded-slab"),
 )

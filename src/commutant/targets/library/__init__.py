@@ -4,13 +4,14 @@
 `project` writes new adapters.
 """
 
-from commutant.targets.library.options import Options, parse_options
+from commutant.targets.library.options import OPTIONS, Options, parse_options
 from commutant.targets.library.project import LANGUAGES, new_project
 from commutant.targets.library.target import INCLUDE, RUST_CRATE, LibraryTarget, create
 
 __all__ = [
     "INCLUDE",
     "LANGUAGES",
+    "OPTIONS",
     "RUST_CRATE",
     "LibraryTarget",
     "Options",

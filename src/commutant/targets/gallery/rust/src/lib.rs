@@ -2,6 +2,8 @@
 
 use std::cell::UnsafeCell;
 
+use commutant_adapter::Errno;
+
 /// How many entries a table makes room for: else growth is all that one sees.
 pub const ROOM: usize = 4096;
 
@@ -142,5 +144,111 @@ macro_rules! allocator_adapter {
 
         commutant_adapter::library! { (): || ();
         "allocate()" => allocate, "free(block)" => free, "write(block, content)" => write, "read(block)" => read }
+    };
+}
+
+/// What a move or a swap returns: zero, or why nothing was moved.
+pub type Moved = Result<i64, Errno>;
+/// There is no item with the key.
+pub const ABSENT: Errno = Errno::ENOENT;
+/// There is an item with the key already.
+pub const EXISTS: Errno = Errno(17);
+
+/// Two lists, 0 and 1, each with one item of a key at most: what the interface `lists` is about.
+pub trait Lists {
+    /// Empty ones.
+    fn make() -> Self;
+    /// The value of a key.
+    fn find(&self, list: usize, key: i64) -> Option<i64>;
+    /// Inserts, unless the key is there; whether it did.
+    fn insert(&self, list: usize, key: i64, value: i64) -> bool;
+    /// Removes; whether it was there.
+    fn remove(&self, list: usize, key: i64) -> bool;
+    /// Moves an item to the other list, unless that has its key.
+    fn hand_over(&self, from: usize, key: i64) -> Moved;
+    /// Exchanges an item of the first list for one of the second, unless one of them would then have a key twice.
+    fn swap(&self, key: i64, other: i64) -> Moved;
+}
+
+/// A collection with one item of a key, which knows of no other.
+pub trait Keyed {
+    /// An empty one.
+    fn make() -> Self;
+    /// The value of a key.
+    fn find(&self, key: i64) -> Option<i64>;
+    /// Inserts, unless the key is there; whether it did.
+    fn insert(&self, key: i64, value: i64) -> bool;
+    /// Removes; whether it was there.
+    fn remove(&self, key: i64) -> bool;
+}
+
+/// What cannot move an item at one moment does it in steps: in between the item is in both, or in none.
+impl<K: Keyed> Lists for [K; 2] {
+    fn make() -> Self {
+        [K::make(), K::make()]
+    }
+
+    fn find(&self, list: usize, key: i64) -> Option<i64> {
+        self[list].find(key)
+    }
+
+    fn insert(&self, list: usize, key: i64, value: i64) -> bool {
+        self[list].insert(key, value)
+    }
+
+    fn remove(&self, list: usize, key: i64) -> bool {
+        self[list].remove(key)
+    }
+
+    fn hand_over(&self, from: usize, key: i64) -> Moved {
+        let value = self[from].find(key).ok_or(ABSENT)?;
+        if !self[1 - from].insert(key, value) {
+            return Err(EXISTS);
+        }
+        self[from].remove(key);
+        Ok(0)
+    }
+
+    fn swap(&self, key: i64, other: i64) -> Moved {
+        let (mine, its) = (self[0].find(key).ok_or(ABSENT)?, self[1].find(other).ok_or(ABSENT)?);
+        if key != other && (self[1].find(key).is_some() || self[0].find(other).is_some()) {
+            return Err(EXISTS);
+        }
+        self[0].remove(key);
+        self[1].remove(other);
+        self[1].insert(key, mine);
+        self[0].insert(other, its);
+        Ok(0)
+    }
+}
+
+/// Calls of an adapter for the interface `lists`, of what implements [`Lists`].
+#[macro_export]
+macro_rules! lists_adapter {
+    ($object:ty) => {
+        use commutant_adapter::{Arguments, Errno, Member};
+
+        fn list(arguments: Arguments) -> usize {
+            usize::from(arguments.truth(0))
+        }
+        fn find(lists: &$object, arguments: Arguments) -> Result<Member, Errno> {
+            let found = $crate::Lists::find(lists, list(arguments), arguments.number(1));
+            found.map(Member).ok_or(Errno::ENOENT)
+        }
+        fn insert(lists: &$object, arguments: Arguments) -> bool {
+            $crate::Lists::insert(lists, list(arguments), arguments.number(1), arguments.number(2))
+        }
+        fn remove(lists: &$object, arguments: Arguments) -> bool {
+            $crate::Lists::remove(lists, list(arguments), arguments.number(1))
+        }
+        fn move_item(lists: &$object, arguments: Arguments) -> $crate::Moved {
+            $crate::Lists::hand_over(lists, list(arguments), arguments.number(1))
+        }
+        fn swap(lists: &$object, arguments: Arguments) -> $crate::Moved {
+            $crate::Lists::swap(lists, arguments.number(0), arguments.number(1))
+        }
+        commutant_adapter::library! { $object: <$object as $crate::Lists>::make;
+        "find(second, key)" => find, "insert(second, key, value)" => insert, "remove(second, key)" => remove,
+        "move(second, key)" => move_item, "swap(key, other)" => swap }
     };
 }

@@ -1,4 +1,5 @@
-//! The calls of interface `lists` on collections of `olf`, whichever.
+//! The calls of interface `lists` on collections of `olf`, whichever. `examples` has an adapter for each kind; the target `olf`
+//! loads them.
 
 use std::cell::OnceCell;
 use std::sync::LazyLock;
@@ -60,6 +61,7 @@ pub fn moved(outcome: Result<(), NotMoved>) -> Result<i64, Errno> {
 }
 
 /// Defines the adapter: two collections of a type, and how one is made.
+#[macro_export]
 macro_rules! lists_adapter {
     ($collection:ty: $make:expr) => {
         use commutant_adapter::{Arguments, Errno, Member};
@@ -74,21 +76,21 @@ macro_rules! lists_adapter {
         }
 
         fn find(lists: &Lists, arguments: Arguments) -> Result<Member, Errno> {
-            shared::here(|here| {
+            $crate::here(|here| {
                 let guard = here.pin();
-                shared::found(lists.of(arguments)[0].get(&guard, &arguments.number(1)).as_deref())
+                $crate::found(lists.of(arguments)[0].get(&guard, &arguments.number(1)).as_deref())
             })
         }
 
         fn insert(lists: &Lists, arguments: Arguments) -> bool {
-            shared::here(|here| {
-                let outcome = lists.of(arguments)[0].insert(here, shared::thing(arguments));
+            $crate::here(|here| {
+                let outcome = lists.of(arguments)[0].insert(here, $crate::thing(arguments));
                 outcome.map_err(|refused| refused.into_item().end(here)).is_ok()
             })
         }
 
         fn remove(lists: &Lists, arguments: Arguments) -> bool {
-            shared::here(|here| {
+            $crate::here(|here| {
                 let thing = lists.of(arguments)[0].remove(here, &arguments.number(1));
                 thing.map(|thing| thing.end(here)).is_some()
             })
@@ -96,26 +98,26 @@ macro_rules! lists_adapter {
 
         fn move_item(lists: &Lists, arguments: Arguments) -> Result<i64, Errno> {
             let [from, to] = lists.of(arguments);
-            shared::here(|here| shared::moved(from.move_to(to, here, &arguments.number(1))))
+            $crate::here(|here| $crate::moved(from.move_to(to, here, &arguments.number(1))))
         }
 
         fn swap(lists: &Lists, arguments: Arguments) -> Result<i64, Errno> {
             let [one, two] = &lists.0;
-            shared::here(|here| shared::moved(one.swap(&arguments.number(0), two, &arguments.number(1), here)))
+            $crate::here(|here| $crate::moved(one.swap(&arguments.number(0), two, &arguments.number(1), here)))
         }
 
         fn reset(lists: &Lists) {
-            shared::here(|here| {
+            $crate::here(|here| {
                 for list in &lists.0 {
                     let mut keys = Vec::new();
-                    list.for_each(here, |thing| keys.push(shared::key(thing)));
+                    list.for_each(here, |thing| keys.push($crate::key(thing)));
                     keys.iter().for_each(|key| drop(list.remove(here, key)));
                 }
             });
         }
 
         fn settle(_: &Lists) {
-            shared::here(|here| (0..4).for_each(|_| _ = here.maintain()));
+            $crate::here(|here| (0..4).for_each(|_| _ = here.maintain()));
         }
 
         commutant_adapter::library! { Lists: || Lists([0, 1].map(|_| $make)), reset = reset, settle = settle;
@@ -127,5 +129,3 @@ macro_rules! lists_adapter {
         }
     };
 }
-
-pub(crate) use lists_adapter;

@@ -1,0 +1,55 @@
+//! What lists and maps of crate `olf` cost beside others. Prints a line of JSON for each figure; `make bench-olf` reads them.
+//!
+//! ```text
+//! olf-bench                all figures: some two minutes
+//! olf-bench --quick        the same with so few operations that the figures mean nothing: for tests
+//! olf-bench moves mixes    these parts alone
+//! ```
+//!
+//! Ways that are held against each other take turns, round by round, so that what else the machine does meets all of them.
+//! Of one thread the quickest round counts; of two threads the best one, since both must have had a processor.
+
+mod by_hand;
+mod harness;
+mod harris_michael;
+mod maps;
+mod mixes;
+mod moves;
+mod ours;
+mod random;
+mod reclaim;
+mod reuse;
+mod sets;
+mod spin;
+mod threads;
+
+use std::process::ExitCode;
+
+use harness::Effort;
+
+type Part = (&'static str, fn(Effort));
+
+const PARTS: [Part; 5] = [
+    ("moves", moves::measure),
+    ("maps", maps::measure),
+    ("reuse", reuse::measure),
+    ("threads", threads::measure),
+    ("mixes", mixes::measure),
+];
+
+fn main() -> ExitCode {
+    let (flags, wanted): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
+    let known = |word: &String| PARTS.iter().any(|(name, _)| name == word);
+    if flags.iter().any(|flag| flag != "--quick") || !wanted.iter().all(known) {
+        let parts = PARTS.map(|(name, _)| name).join("|");
+        eprintln!("olf-bench: expected [--quick] [{parts}]..., got {:?}", std::env::args().skip(1).collect::<Vec<_>>());
+        return ExitCode::from(2);
+    }
+    let effort = if flags.is_empty() { Effort::Full } else { Effort::Quick };
+    for (name, measure) in PARTS {
+        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
+            measure(effort);
+        }
+    }
+    ExitCode::SUCCESS
+}
