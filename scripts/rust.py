@@ -101,6 +101,7 @@ class Toolchain:
             if message.get("reason") == "compiler-artifact" and message["manifest_path"] == str(manifest):
                 if kind == "bin" and message.get("executable"):
                     return Path(message["executable"])
-                if kind in message["target"]["crate_types"] and example in ("", message["target"]["name"]):
+                target_kind = message["target"]["crate_types" if example else "kind"]
+                if kind in target_kind and example in ("", message["target"]["name"]):
                     return next(Path(name) for name in message["filenames"] if name.endswith(".so"))
         raise StepFailed(f"cargo built no {kind} in crates/{crate}")

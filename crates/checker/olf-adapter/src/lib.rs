@@ -1,5 +1,6 @@
 //! The calls of interface `lists` on collections of `olf`, whichever. `examples` has an adapter for each kind; the target `olf`
 //! loads them.
+#![forbid(unsafe_code)]
 
 use std::cell::OnceCell;
 use std::sync::LazyLock;

@@ -7,20 +7,11 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use epoch::Retired;
 use percpu::CacheLine;
 
+use crate::node::Node;
 use crate::reclaim::Reclaim;
 use crate::sets::Set;
-
-/// A node. Its link is 1 in its last bit once it is removed.
-#[repr(C)]
-pub struct Node {
-    // First: see `Deferred`.
-    retired: Retired,
-    key: u64,
-    next: AtomicUsize,
-}
 
 const REMOVED: usize = 1;
 
@@ -142,7 +133,7 @@ impl<R: Reclaim> Set for List<R> {
 
     #[inline]
     fn insert(&self, local: &mut R, key: u64) -> bool {
-        let new = Box::new(Node { retired: Retired::new(), key, next: AtomicUsize::new(0) });
+        let new = Box::new(Node::new(key));
         local.guarded(|| {
             loop {
                 let place = self.find(local, key);

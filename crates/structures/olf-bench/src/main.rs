@@ -15,6 +15,7 @@ mod harris_michael;
 mod maps;
 mod mixes;
 mod moves;
+mod node;
 mod ours;
 mod random;
 mod reclaim;

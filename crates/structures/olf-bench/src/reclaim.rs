@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use epoch::{Epochs, RetiredKind};
 use percpu::{Arena, ArenaConfig, CacheLine, Core, HeapRegion, OwnerId};
 
-use crate::harris_michael::Node;
+use crate::node::Node;
 
 /// What a thread does about nodes.
 pub trait Reclaim {
