@@ -7,11 +7,20 @@ use syn::{Attribute, Data, DeriveInput, Error, Field, Fields, Result, Token, Typ
 
 use crate::names;
 
+/// What lists a link is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// In the order of a key, and maps: `olf::Link`.
+    Link,
+    /// In the order of insertion: `olf::ListLink`.
+    List,
+}
+
 /// What the attribute of a field says.
 #[derive(Default)]
 struct Said {
     is_key: bool,
-    is_link: bool,
+    kind: Option<Kind>,
     name: Option<Ident>,
     key: Option<Ident>,
 }
@@ -32,10 +41,10 @@ pub fn markers(item: &DeriveInput) -> Result<TokenStream> {
     }
     let marked = fields.iter().filter_map(|field| read(field).transpose()).collect::<Result<Vec<_>>>()?;
     let key = the_key(&marked)?;
-    let links = marked.iter().filter(|marked| marked.said.is_link);
+    let links = marked.iter().filter(|marked| marked.said.kind.is_some());
     let made = links.map(|link| marker(item, &fields, link, key)).collect::<Result<Vec<_>>>()?;
     if made.is_empty() {
-        return Err(Error::new(item.ident.span(), "expected a field with #[olf(link)], of type olf::Link"));
+        return Err(Error::new(item.ident.span(), "expected a field with #[olf(link)] or #[olf(list)]"));
     }
     Ok(made.into_iter().collect())
 }
@@ -62,24 +71,22 @@ fn read(field: &Field) -> Result<Option<Marked<'_>>> {
         let word = meta.path.get_ident().map(Ident::to_string);
         let has_value = meta.input.peek(Token![=]);
         match (word.as_deref(), has_value) {
-            (Some("link"), false) if !said.is_link => said.is_link = true,
+            (Some("link"), false) if said.kind.is_none() => said.kind = Some(Kind::Link),
+            (Some("list"), false) if said.kind.is_none() => said.kind = Some(Kind::List),
             (Some("key"), false) if !said.is_key => said.is_key = true,
             (Some("name"), true) if said.name.is_none() => said.name = Some(meta.value()?.parse()?),
             (Some("key"), true) if said.key.is_none() => said.key = Some(meta.value()?.parse()?),
-            _ => return Err(meta.error("expected link, key, name = Type or key = field, each at most once")),
+            _ => return Err(meta.error("expected link or list, key, name = Type or key = field, each at most once")),
         }
         Ok(())
     })?;
-    if !said.is_link && (said.name.is_some() || said.key.is_some()) {
-        return Err(Error::new(
-            attribute.span(),
-            "expected link beside a name or a key of it: #[olf(link, name = Type)]",
-        ));
-    }
-    if !said.is_link && !said.is_key {
-        return Err(Error::new(attribute.span(), "expected #[olf(link)] or #[olf(key)]"));
-    }
-    Ok(Some(Marked { field, attribute, said }))
+    let why = match (said.kind, said.name.is_some(), said.key.is_some()) {
+        (None, true, _) | (None, _, true) => "expected link or list with a name or a key: #[olf(link, name = Type)]",
+        (None, ..) if !said.is_key => "expected #[olf(link)], #[olf(list)] or #[olf(key)]",
+        (Some(Kind::List), _, true) => "expected no key of a list, which keeps the order of insertion",
+        _ => return Ok(Some(Marked { field, attribute, said })),
+    };
+    Err(Error::new(attribute.span(), why))
 }
 
 fn the_key<'f>(marked: &[Marked<'f>]) -> Result<Option<&'f Field>> {
@@ -109,34 +116,20 @@ fn marker(item: &DeriveInput, fields: &[&Field], linked: &Marked<'_>, key: Optio
         }
     };
     let about = format!("Items `{of}` by their link `{link}`.");
-    let mut made = quote! {
-        #[doc = #about]
-        #visibility enum #name {}
-
-        // SAFETY: always the same field of the item.
-        unsafe impl ::olf::LinkField for #name {
-            type Item = #of;
-
-            #[inline(always)]
-            fn link(item: &#of) -> &::olf::Link {
-                &item.#link
-            }
+    let place = match (linked.said.kind, key) {
+        (Some(Kind::List), _) => quote! { list: #link },
+        (_, None) => quote! { link: #link },
+        (_, Some(key)) => {
+            let (key, of_type): (_, &Type) = (key.ident.as_ref().expect("a field with a name"), &key.ty);
+            quote! { link: #link, key: #key as #of_type }
         }
     };
-    if let Some(key) = key {
-        let (key, of_type): (_, &Type) = (key.ident.as_ref().expect("a field with a name"), &key.ty);
-        made.extend(quote! {
-            impl ::olf::Keyed for #name {
-                type Key = #of_type;
-
-                #[inline(always)]
-                fn key(item: &#of) -> &#of_type {
-                    &item.#key
-                }
-            }
-        });
-    }
-    Ok(made)
+    Ok(quote! {
+        ::olf::links! {
+            #[doc = #about]
+            #visibility #name: #of { #place }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -155,21 +148,22 @@ mod tests {
              age: u8 }",
         );
         let made = made.unwrap();
-        assert!(made.contains("pub enum PageById { }") && made.contains("pub enum ByAge { }"), "{made}");
-        assert!(made.contains("type Key = u64 ;") && made.contains("type Key = u8 ;"), "{made}");
-        assert!(made.contains("& item . by_id") && made.contains("& item . old") && made.contains("& item . age"));
+        assert!(made.contains("pub PageById : Page { link : by_id , key : id as u64 }"), "{made}");
+        assert!(made.contains("pub ByAge : Page { link : old , key : age as u8 }"), "{made}");
     }
 
     #[test]
     fn without_a_key_a_link_has_none() {
-        assert!(!made("struct Job { #[olf(link)] queue: Link }").unwrap().contains("Keyed"));
+        assert!(made("struct Job { #[olf(link)] queue: Link }").unwrap().contains("JobQueue : Job { link : queue }"));
+        let list = made("struct Job { #[olf(key)] id: u8, #[olf(list)] queue: ListLink }").unwrap();
+        assert!(list.contains("JobQueue : Job { list : queue }"), "{list}");
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let words = "expected link, key, name = Type or key = field, each at most once";
+        let words = "expected link or list, key, name = Type or key = field, each at most once";
         for (source, why) in [
-            ("struct A { #[olf(key)] id: u64 }", "expected a field with #[olf(link)]"),
+            ("struct A { #[olf(key)] id: u64 }", "expected a field with #[olf(link)] or"),
             ("struct A<T> { #[olf(link)] l: Link, t: T }", "expected an item without parameters"),
             ("struct A(#[olf(link)] Link);", "expected a struct whose fields have names"),
             ("enum A { B }", "expected a struct"),
@@ -181,8 +175,10 @@ mod tests {
             ("struct A { #[olf(link, key = b)] l: Link }", "expected a field of A, got b"),
             ("struct A { #[olf(link, size = b)] l: Link }", words),
             ("struct A { #[olf(link, name = B, name = C)] l: Link }", words),
-            ("struct A { #[olf(name = B)] l: Link }", "expected link beside a name"),
-            ("struct A { #[olf()] l: Link }", "expected #[olf(link)] or #[olf(key)]"),
+            ("struct A { #[olf(link, list)] l: Link }", words),
+            ("struct A { #[olf(list, key = l)] l: Link }", "expected no key of a list"),
+            ("struct A { #[olf(name = B)] l: Link }", "expected link or list with a name"),
+            ("struct A { #[olf()] l: Link }", "expected #[olf(link)], #[olf(list)] or #[olf(key)]"),
         ] {
             let said = made(source).expect_err(source);
             assert!(said.starts_with(why), "{source}: {said}");

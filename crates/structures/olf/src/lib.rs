@@ -78,8 +78,8 @@ pub use list::List;
 pub use list_link::ListLink;
 #[cfg(feature = "alloc")]
 pub use map::Map;
-/// Makes a marker type for each field with `#[olf(link)]`, as [`links!`] does. The field with `#[olf(key)]` is what items are
-/// found by; `#[olf(link, name = ById, key = age)]` chooses a name, and another key.
+/// Makes a marker type for each field with `#[olf(link)]` or `#[olf(list)]`, as [`links!`] does. The field with `#[olf(key)]` is
+/// what items are found by; `#[olf(link, name = ById, key = age)]` chooses a name, and another key.
 #[cfg(feature = "derive")]
 pub use olf_derive::Item;
 pub use refusal::{NotMoved, Refused, TooManyLists};
