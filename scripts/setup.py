@@ -87,7 +87,7 @@ def artifacts(toolchain: Toolchain) -> None:
     transfers_plugin = ARTIFACTS / "libcommutant_transfers_plugin.so"
     scale_runner = ARTIFACTS / "commutant-scale-runner"
     all_of_them = [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]
-    olf_adapters = {kind: ARTIFACTS / f"libcommutant_olf_{kind}.so" for kind in ("map", "sorted")}
+    olf_adapters = {kind: ARTIFACTS / f"libcommutant_olf_{kind}.so" for kind in ("list", "map", "sorted")}
     all_of_them += [transfers_plugin, scale_runner, *olf_adapters.values()]
     key = content_hash([*rust_sources(), THIS], toolchain.version)
     if is_current("artifacts", key, all_of_them):

@@ -30,6 +30,7 @@ SHIPPED = {
     "interner": "commutant.interfaces.libraries.interner:Interner",
     "kv": "commutant.interfaces.libraries.kv:KeyValueStore",
     "lists": "commutant.interfaces.libraries.lists:Lists",
+    "lists-ends": "commutant.interfaces.libraries.lists_ends:ListEnds",
     "map": "commutant.interfaces.libraries.map:MapOfValues",
     "map-len": "commutant.interfaces.libraries.map:CountedMap",
     "map-len-relaxed": "commutant.interfaces.libraries.map:RoughlyCountedMap",

@@ -54,7 +54,7 @@ def scale_runner_path() -> Path:
 
 
 def olf_adapter_path(kind: str) -> Path:
-    """The adapter of lists of crate `olf` of a kind, `map` or `sorted`. Raises RunError if it is missing."""
+    """The adapter of lists of crate `olf` of a kind, `list`, `map` or `sorted`. Raises RunError if it is missing."""
     return _artifact(f"libcommutant_olf_{kind}.so", "the adapter of the target olf")
 
 
