@@ -1,7 +1,7 @@
 """The target `olf`: lists and maps of crate `olf` (docs/reference/olf.md), behind adapters that come with the package.
 
-It is the target `library` with one of them: `olf:kind=map` (the default) or `olf:kind=sorted` for the interface `lists`,
-`olf:kind=list` for `lists-ends`.
+It is the target `library` with one of them: for the interface `lists` `olf:kind=map` (the default) or `olf:kind=sorted`,
+for `lists-ends` `olf:kind=list`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPTIONS: Mapping[str, Option] = {
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `olf[:kind=map|sorted|list][,cores=N][,seed=N][,allocator=...]`, not started; raises UsageError."""
+    """The target for `olf[:kind=map|sorted|list][,cores=N][,allocator=...]`, not started; raises UsageError."""
     given, counted = take_counted(argument, options)
     read = read_options(argument, given, OPTIONS, *COUNTED_OPTIONS)
     kind = read.pop(_KIND, _KINDS[0])

@@ -158,6 +158,23 @@ impl<'d, T: Send + Sync + 'static> Arc<'d, T> {
         core::mem::forget(self);
     }
 
+    /// Leaves the count to the caller, for whoever keeps it outside of Rust: [`Arc::from_raw`] makes it a count again.
+    #[must_use]
+    pub fn into_raw(self) -> NonNull<Slot<T>> {
+        let slot = self.slot;
+        core::mem::forget(self);
+        slot
+    }
+
+    /// The count that [`Arc::into_raw`] left.
+    ///
+    /// # Safety
+    /// The count is the caller's, and the item is of a domain that lives for `'d`.
+    #[must_use]
+    pub unsafe fn from_raw(slot: NonNull<Slot<T>>) -> Arc<'d, T> {
+        Arc { slot, _domain: PhantomData }
+    }
+
     /// Whether two counts are of one item.
     pub fn is_same(&self, other: &Arc<'d, T>) -> bool {
         self.slot == other.slot
