@@ -1,22 +1,21 @@
-//! Work stealing: each worker has a list of jobs; who has none left moves one from another's list to its own. A job is in
-//! exactly one list at every moment, so it is run once, whoever looks when.
+//! Work stealing: each worker has a list of jobs, and takes the last; who has none left moves the first of another's list to its
+//! own. A job is in exactly one list at every moment, so it is run once, whoever looks when.
 //!
 //! `cargo run --release -p olf --example work_stealing`
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use olf::{Arc, Domain, Here, Limits, Link, Sorted, links};
+use olf::{Arc, Domain, Here, Limits, List, ListLink, links};
 
 /// Something to do.
 pub struct Job {
-    number: u32,
-    queue: Link,
+    queue: ListLink,
     runs: AtomicU32,
 }
 
 links! {
-    /// Jobs by number.
-    pub ByNumber: Job { link: queue, key: number as u32 }
+    /// Jobs in their order.
+    pub InQueue: Job { list: queue }
 }
 
 const WORKERS: usize = 3;
@@ -27,13 +26,12 @@ const WORKERS: usize = 3;
 /// If a job does not run once.
 pub fn run_all(jobs: u32) -> Vec<u32> {
     let domain = Domain::with(Limits { threads: WORKERS + 1, lists: WORKERS }).expect("a domain");
-    let queues: Vec<_> = (0..WORKERS).map(|_| Sorted::<ByNumber>::new(&domain).expect("a list")).collect();
+    let queues: Vec<_> = (0..WORKERS).map(|_| List::<InQueue>::new(&domain).expect("a list")).collect();
     let here = domain.enter().expect("a thread");
-    let all: Vec<_> = (0..jobs)
-        .map(|number| Arc::new(&domain, Job { number, queue: Link::new(), runs: AtomicU32::new(0) }))
-        .collect();
+    let all: Vec<_> =
+        (0..jobs).map(|_| Arc::new(&domain, Job { queue: ListLink::new(), runs: AtomicU32::new(0) })).collect();
     for job in &all {
-        queues[0].insert(&here, job.clone()).expect("a new job");
+        queues[0].push_back(&here, job.clone()).expect("a new job");
     }
     let done = AtomicU32::new(0);
     let work = |own: usize| {
@@ -59,15 +57,15 @@ pub fn run_all(jobs: u32) -> Vec<u32> {
 }
 
 /// A job of the worker's own list, into which one is moved from another's if it is empty.
-fn next<'d>(queues: &[Sorted<'d, ByNumber>], own: usize, here: &Here<'d>) -> Option<Arc<'d, Job>> {
-    let first = |queue: &Sorted<'d, ByNumber>| queue.first(&here.pin()).map(|job| job.number);
-    if let Some(number) = first(&queues[own]) {
-        return queues[own].remove(here, &number);
+fn next<'d>(queues: &[List<'d, InQueue>], own: usize, here: &Here<'d>) -> Option<Arc<'d, Job>> {
+    if let Some(job) = queues[own].pop_back(here) {
+        return Some(job);
     }
     for other in (0..queues.len()).filter(|other| *other != own) {
-        if let Some(number) = first(&queues[other]) {
+        let guard = here.pin();
+        if let Some(job) = queues[other].front(&guard) {
             // Its owner, or another thief, may be quicker.
-            let _ = queues[other].move_to(&queues[own], here, &number);
+            let _ = queues[other].move_to_back(&queues[own], here, &job);
         }
     }
     None
