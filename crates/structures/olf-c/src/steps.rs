@@ -1,6 +1,6 @@
 //! Any operations as one: a function of the caller's that makes steps, which happen at one moment or not at all.
 
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr;
@@ -12,7 +12,7 @@ use crate::domain::{olf_domain, olf_thread};
 use crate::keyed::keyed;
 use crate::link::{Count, Linked, borrowed, olf_link};
 use crate::lists::{Kind, of_domain, olf_list};
-use crate::reason::{OLF_AGAIN, OLF_INVALID, of_stop};
+use crate::reason::{OLF_INVALID, of_stop};
 
 /// Makes steps by the handle that it gets, with the argument given to olf_atomically; returns 0 for all of them to happen, and
 /// anything else for none. A step that has failed returns an error number, which it returns if it does not know better.
@@ -25,8 +25,6 @@ pub struct olf_steps {
     owner: *const olf_domain,
     // Of the body's run alone.
     atomic: *mut Atomic<'static, 'static, 'static>,
-    /// Whether the run has lost.
-    is_over: Cell<bool>,
     /// Counts of items that were taken out: the caller's, if all happens.
     taken: RefCell<Vec<Count>>,
     /// Items that were inserted: the caller's counts end, if all happens.
@@ -76,7 +74,6 @@ pub unsafe extern "C" fn olf_atomically(thread: *mut olf_thread, body: olf_body,
             seal: Seal::new(olf_steps::KIND),
             owner: thread.owner(),
             atomic: ptr::from_mut(atomic).cast(),
-            is_over: Cell::new(false),
             taken: RefCell::default(),
             given: RefCell::default(),
         };
@@ -84,11 +81,8 @@ pub unsafe extern "C" fn olf_atomically(thread: *mut olf_thread, body: olf_body,
         let said = unsafe { body(&raw mut steps, argument) };
         steps.seal.break_up();
         (taken, given) = (steps.taken.take(), steps.given.take());
-        match said {
-            0 => Ok(()),
-            _ if steps.is_over.get() => Err(Failed::Stop(Stop::Again)),
-            error => Err(Failed::Said(error)),
-        }
+        // If it has lost, it runs again whatever it said.
+        if said == 0 { Ok(()) } else { Err(Failed::Said(said)) }
     });
     match outcome {
         Ok(()) => {
@@ -122,13 +116,7 @@ impl olf_steps {
     ) -> Result<R, c_int> {
         // SAFETY: the body runs within the closure that has it, and makes one step at a time. Lists live for as long as the
         // domain says, items as long as the closure's guard.
-        act(unsafe { &mut *self.atomic }).map_err(|stop| {
-            let error = of_stop(stop);
-            if error == OLF_AGAIN {
-                self.is_over.set(true);
-            }
-            error
-        })
+        act(unsafe { &mut *self.atomic }).map_err(of_stop)
     }
 
     /// Takes note of an item that a step has taken out.

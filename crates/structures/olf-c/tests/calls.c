@@ -36,6 +36,22 @@ static int take_one(olf_steps *steps, void *argument) {
   return error ? error : step->runs;
 }
 
+struct looks {
+  olf_thread *other;
+  olf_list *from, *to;
+  int runs, lost;
+};
+
+/* Looks again and again at an item that another thread moves after the first look. */
+static int look_often(olf_steps *steps, void *argument) {
+  struct looks *looks = argument;
+  int found = olf_step_contains(steps, looks->from, 3);
+  if (looks->runs++ == 0) EXPECT(0, olf_move(looks->other, looks->from, looks->to, 3));
+  for (int look = 0; found >= 0 && look < 1000; look++) found = olf_step_contains(steps, looks->from, 3);
+  looks->lost += found == OLF_AGAIN;
+  return found < 0 ? found : 40 + found;
+}
+
 int main(void) {
   olf_domain *domain;
   olf_thread *thread;
@@ -110,6 +126,14 @@ int main(void) {
   while (olf_maintain(thread)) {
   }
   EXPECT(1, freed);
+
+  /* Steps that have seen what is no longer so are made again. */
+  struct looks looks = {NULL, map, sorted, 0, 0};
+  EXPECT(0, olf_enter(domain, &looks.other));
+  EXPECT(40, olf_atomically(thread, look_often, &looks));
+  EXPECT(2, looks.runs);
+  EXPECT(1, looks.lost);
+  EXPECT(0, olf_leave(looks.other));
 
   /* A map grows; what is left in lists is freed with them. */
   for (int key = 100; key < 300; key++) EXPECT(0, olf_insert(thread, map, &thing_new(domain, key, key)->link));

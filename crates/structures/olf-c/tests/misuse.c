@@ -10,14 +10,6 @@ static int nested(olf_steps *steps, void *argument) {
   return olf_atomically(argument, nested, argument);
 }
 
-static olf_steps *kept;
-
-static int keeps(olf_steps *steps, void *argument) {
-  (void)argument;
-  kept = steps;
-  return 0;
-}
-
 struct many {
   olf_list *from, *to;
 };
@@ -56,6 +48,10 @@ int main(void) {
   /* Handles of one kind for another, and of another domain. */
   EXPECT(OLF_INVALID, olf_remove((olf_thread *)domain, list, 1, &link));
   EXPECT(OLF_INVALID, olf_remove(thread, (olf_list *)thread, 1, &link));
+  EXPECT(OLF_INVALID, olf_enter((olf_domain *)list, &one_more));
+  EXPECT(OLF_INVALID, olf_domain_free((olf_domain *)thread));
+  EXPECT(OLF_INVALID, olf_leave((olf_thread *)ends));
+  EXPECT(OLF_INVALID, olf_list_free((olf_list *)thread));
   EXPECT(OLF_INVALID, olf_remove(thread, ends, 1, &link));
   EXPECT(OLF_INVALID, olf_pop(thread, list, 1, &link));
   EXPECT(OLF_INVALID, olf_remove(thread, list, 1, NULL));
@@ -96,7 +92,8 @@ int main(void) {
   struct many many = {list, ends};
   EXPECT(OLF_TOO_LARGE, olf_atomically(thread, too_many, &many));
   for (int key = 0; key < 10; key++) EXPECT(0, olf_find(thread, list, key, NULL));
-  EXPECT(0, olf_atomically(thread, keeps, NULL));
+  EXPECT(OLF_INVALID, olf_step_contains(NULL, list, 1));
+  EXPECT(OLF_INVALID, olf_step_contains((olf_steps *)thread, list, 1));
 
   /* What was given up. */
   EXPECT(OLF_BUSY, olf_domain_free(domain));
