@@ -67,7 +67,6 @@ impl Word {
     }
 
     /// In this list, and the sentinel at this address follows.
-    #[cfg(feature = "alloc")]
     pub(crate) fn sentinel(list: ListNumber, address: usize) -> Word {
         Word(Word::link(list, address).0 | SENTINEL)
     }
