@@ -18,7 +18,7 @@ COMMAND = ("cargo", "run", "--quiet", "--release", "-p", "olf-bench", "--")
 RUNS = 3
 HAZARDS = "Harris-Michael, hazard pointers"
 DEFERRED = "Harris-Michael, deferred"
-OURS = ("move_to", "closure", "Sorted", "Sorted, the same item", "Sorted, a new item", "olf")
+OURS = ("move_to", "closure", "Sorted", "Sorted, the same item", "Sorted, a new item", "List", "olf")
 """Ways of `olf` itself, whose times are figures, too."""
 
 
@@ -55,6 +55,12 @@ RATIOS = (
     Ratio(_MAPS, "move_to", "crossbeam-skiplist, not atomic", 0.9),
     *(Ratio(f"insert and remove beside {length}", "Sorted, the same item", DEFERRED, 1.2) for length in (2, 10, 100)),
     *(Ratio(f"first insertion beside {length}", "Sorted, a new item", DEFERRED, 1.0) for length in (2, 10)),
+    Ratio("find the last of 10", "List", "plain pointers, pinned"),
+    Ratio("find the last of 100", "List", "plain pointers, pinned", 1.5),
+    Ratio("move, first to last of doubly linked lists", "List", "own removal, then insertion", 0.9),
+    Ratio("move, first to last of doubly linked lists", "List", "two Mutex<VecDeque>"),
+    Ratio("move, first to last of doubly linked lists", "closure", "own removal, then insertion"),
+    Ratio("take from a queue, and put back", "List", "Mutex<VecDeque>"),
     Ratio("find the last of 10", "Sorted", "plain pointers, pinned", 1.15),
     Ratio("find the last of 100", "Sorted", "plain pointers, pinned", 1.05),
     *(
@@ -73,10 +79,11 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run of the program printed: nanoseconds, and the least share of a thread in the moves of another."""
+    """What a run printed: nanoseconds, the least share of a thread in the moves of another one, and bytes."""
 
     times: Mapping[Key, float]
     shares: Mapping[tuple[str, str], float]
+    sizes: Mapping[str, float]
 
 
 def measure() -> list[Figure]:
@@ -88,7 +95,8 @@ def run_of(output: str) -> Run:
     """What a run printed."""
     rows: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
     times = {(row["what"], row["way"], row.get("threads", 1)): row["ns"] for row in rows if "ns" in row}
-    return Run(times, {(row["what"], row["way"]): row["share"] for row in rows if "share" in row})
+    shares = {(row["what"], row["way"]): row["share"] for row in rows if "share" in row}
+    return Run(times, shares, {row["way"]: row["bytes"] for row in rows if "bytes" in row})
 
 
 def figures_of(runs: Sequence[Run]) -> list[Figure]:
@@ -112,7 +120,11 @@ def figures_of(runs: Sequence[Run]) -> list[Figure]:
         for what, way, threads in (key,)
         if way in OURS
     ]
-    return [*times, *map(ratio, RATIOS), *_of_two_threads(runs, figure)]
+    sizes = [
+        figure(f"a link: {way}", "bytes", [run.sizes[way] for run in runs], Goal("at_most", bound))
+        for way, bound in (("Link", 8), ("ListLink", 32))
+    ]
+    return [*times, *map(ratio, RATIOS), *_of_two_threads(runs, figure), *sizes]
 
 
 def _of_two_threads(runs: Sequence[Run], figure: Any) -> list[Figure]:

@@ -37,7 +37,9 @@ def test_the_program_prints_all_that_figures_are_made_of(output: str) -> None:
 
 def test_a_ratio_is_of_one_run(output: str) -> None:
     run = olf.run_of(output)
-    slow = olf.Run({key: (2 if key[1] == "move_to" else 1) * time for key, time in run.times.items()}, run.shares)
+    slow = olf.Run(
+        {key: (2 if key[1] == "move_to" else 1) * time for key, time in run.times.items()}, run.shares, run.sizes
+    )
     (before, after), *_ = (
         figure.samples for figure in olf.figures_of([run, slow]) if figure.name.endswith("move_to to two spin locks")
     )

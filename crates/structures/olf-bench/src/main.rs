@@ -10,6 +10,7 @@
 //! Of one thread the quickest round counts; of two threads the best one, since both must have had a processor.
 
 mod by_hand;
+mod ends;
 mod harness;
 mod harris_michael;
 mod maps;
@@ -30,10 +31,11 @@ use harness::Effort;
 
 type Part = (&'static str, fn(Effort));
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("moves", moves::measure),
     ("maps", maps::measure),
     ("reuse", reuse::measure),
+    ("ends", ends::measure),
     ("threads", threads::measure),
     ("mixes", mixes::measure),
 ];

@@ -9,7 +9,7 @@ use olf::Sorted;
 use crate::harness::{Effort, compare, way};
 use crate::reclaim::{Deferred, Hazards, Reclaim};
 use crate::sets::{BySteps, Pair, Set};
-use crate::{by_hand, harris_michael, ours, spin};
+use crate::{by_hand, ends, harris_michael, ours, spin};
 
 /// Lengths of the lists.
 pub const LENGTHS: [u64; 3] = [2, 10, 100];
@@ -93,6 +93,7 @@ fn reads(effort: Effort, length: u64, read: &Sorted<'static, ours::ByKey>, here:
     let last = 2 * (length - 1);
     let nodes: Vec<by_hand::Node> = keys(length).map(by_hand::Node::new).collect();
     let plain = by_hand::List::of(&nodes);
+    let linked = ends::list(here, keys(length));
     let locked = spin::List::new();
     let mut taken = locked.local();
     let (deferred, announced) = (harris_michael::List::<Deferred>::new(), harris_michael::List::<Hazards>::new());
@@ -103,6 +104,10 @@ fn reads(effort: Effort, length: u64, read: &Sorted<'static, ours::ByKey>, here:
     }
     let mut ways = vec![
         way("Sorted", |_| assert!(read.contains(here, &black_box(last)))),
+        way("List", |_| {
+            let guard = here.pin();
+            assert!(linked.find(&guard, |entry| entry.key == black_box(last)).is_some());
+        }),
         way("plain pointers, pinned", |_| {
             let _guard = here.pin();
             assert!(plain.contains(black_box(last)));
