@@ -4,18 +4,28 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use olf::Slot;
 use percpu::CacheLine;
 
-/// A node of the caller's.
+use crate::ours::Item;
+
+/// A node of the caller's, in an item as large as those of `olf`: else more of them would lie in a line.
+#[repr(align(32))]
 pub struct Node {
     key: u64,
     next: AtomicPtr<Node>,
+    _rest: [u64; REST],
 }
+
+/// Words of an item behind key and link.
+pub const REST: usize = size_of::<Slot<Item>>() / size_of::<u64>() - 2;
+
+const _: () = assert!(size_of::<Node>() == size_of::<Slot<Item>>());
 
 impl Node {
     /// In no list.
     pub fn new(key: u64) -> Node {
-        Node { key, next: AtomicPtr::new(ptr::null_mut()) }
+        Node { key, next: AtomicPtr::new(ptr::null_mut()), _rest: [0; REST] }
     }
 }
 

@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use percpu::CacheLine;
 
+use crate::by_hand::REST;
 use crate::sets::{Pair, Set};
 
-/// A node; its memory is never freed before the program ends, as that of items which somebody else owns.
+/// A node in an item as large as those of `olf`; its memory is never freed before the program ends, as that of items which
+/// somebody else owns.
+#[repr(align(32))]
 struct Node {
     key: u64,
     next: *mut Node,
+    _rest: [u64; REST],
 }
 
 /// A list in order under a lock, on lines of its own.
@@ -140,7 +144,7 @@ impl Set for List {
         let kept = taken.get_mut(key as usize).and_then(Vec::pop);
         let node = match kept {
             Some(address) => ptr::with_exposed_provenance_mut(address),
-            None => Box::into_raw(Box::new(Node { key, next: ptr::null_mut() })),
+            None => Box::into_raw(Box::new(Node { key, next: ptr::null_mut(), _rest: [0; REST] })),
         };
         self.lock();
         // SAFETY: the lock is ours, and the node stands in no list.
