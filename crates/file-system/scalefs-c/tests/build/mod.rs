@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use c_header::Program;
+pub use c_header::Program;
 
 /// Compiles a program over the library, with these options more.
 pub fn program(name: &str, source: &Path, options: &[&str]) -> Program {
