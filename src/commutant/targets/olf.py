@@ -1,7 +1,7 @@
 """The target `olf`: lists and maps of crate `olf` (docs/reference/olf.md), behind adapters that come with the package.
 
-It is the target `library` with one of them: for the interface `lists` `olf:kind=map` (the default) or `olf:kind=sorted`,
-for `lists-ends` `olf:kind=list`.
+It is the target `library` with one of them: `olf:kind=map` (the default) or `olf:kind=sorted` for the interface
+`lists`, `olf:kind=list` for `lists-ends`.
 """
 
 from __future__ import annotations
