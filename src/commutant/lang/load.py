@@ -39,7 +39,7 @@ SHIPPED = {
     "names": "commutant.interfaces.names:Names",
     "ordered-map": "commutant.interfaces.libraries.ordered_map:OrderedMap",
     "pool": "commutant.interfaces.libraries.pool:Pool",
-    "posix": "commutant.interfaces.posix.trees:Posix",
+    "posix": "commutant.interfaces.posix.posix:Posix",
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
     "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",
     "processes": "commutant.interfaces.processes:Processes",

@@ -67,7 +67,8 @@ class TouchedUnknowns:
         """Adds the integers of a record for each value that it names or lies under: a descriptor's offset and a file's
         length for the file's inode number."""
         if isinstance(record, Struct):
-            parts = list(vars(record).values())
+            held = vars(record)
+            parts = [held[name] for name in record.relevant() if name in held]
             integers = {variable for part in parts if part.__class__ is IntValue for variable, _ in part.linear[0]}
             if integers:
                 contents = context.content_sorts

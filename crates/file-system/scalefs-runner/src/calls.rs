@@ -6,7 +6,8 @@ use posix_calls::directories;
 use posix_calls::memory;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{
-    AccessError, Attributes, DataOperations, Errno, Fields, Follow, MemoryOperations, ObjectOperations, OpenFlags,
+    AccessError, AccessMode, Attributes, DataOperations, Errno, Fields, Follow, MemoryOperations, NumberChoice, ObjectOperations,
+    OnExec, OpenFlags,
     Protection, Start, StatusFlags,
 };
 
@@ -155,6 +156,134 @@ pub fn readlink<V: ObjectOperations>(objects: &V, path: &[u8], page: &mut [u8; P
 #[inline(never)]
 pub fn access<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
     attributes::access(objects, Start::WorkingDirectory, path, Follow::Symlinks, Access::EXISTS)
+}
+
+/// See [`attributes::access`]: whether the caller may write.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn may_write<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
+    let write = Access { write: true, ..Access::EXISTS };
+    attributes::access(objects, Start::WorkingDirectory, path, Follow::Symlinks, write)
+}
+
+/// See [`attributes::change_mode`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn chmod<V: ObjectOperations>(objects: &V, path: &[u8], mode: u32) -> Result<(), Errno> {
+    attributes::change_mode(objects, Start::WorkingDirectory, path, mode)
+}
+
+/// See [`attributes::change_owner`]: of the user alone.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn chown<V: ObjectOperations>(objects: &V, path: &[u8], user: u32) -> Result<(), Errno> {
+    attributes::change_owner(objects, Start::WorkingDirectory, path, Follow::Symlinks, (Some(user), None))
+}
+
+/// See [`attributes::set_times`]: both to the present.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn utimensat<V: ObjectOperations>(objects: &V, path: &[u8]) -> Result<(), Errno> {
+    let now = attributes::NewTime::Now;
+    attributes::set_times(objects, Start::WorkingDirectory, path, Follow::Symlinks, (now, now))
+}
+
+/// See [`data::truncate_path`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn truncate<D: DataOperations>(process: &D, path: &[u8], size_bytes: i64) -> Result<(), Errno> {
+    data::truncate_path(process, Start::WorkingDirectory, path, size_bytes)
+}
+
+/// See [`data::truncate`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn ftruncate<D: DataOperations>(process: &D, fd: u32, size_bytes: i64) -> Result<(), Errno> {
+    data::truncate(process, fd, size_bytes)
+}
+
+/// See [`data::duplicate`]: the lowest free number.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn dup<D: DataOperations>(process: &D, fd: u32) -> Result<u32, Errno> {
+    data::duplicate(process, fd, NumberChoice::LowestFrom(0), OnExec::Keep)
+}
+
+/// See [`data::duplicate_to`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn dup2<D: DataOperations>(process: &D, fd: u32, target: u32) -> Result<u32, Errno> {
+    data::duplicate_to(process, fd, target, OnExec::Keep)
+}
+
+/// See [`data::on_exec`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn getfd<D: DataOperations>(process: &D, fd: u32) -> Result<OnExec, Errno> {
+    data::on_exec(process, fd)
+}
+
+/// See [`data::set_on_exec`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn setfd<D: DataOperations>(process: &D, fd: u32, on_exec: OnExec) -> Result<(), Errno> {
+    data::set_on_exec(process, fd, on_exec)
+}
+
+/// See [`data::status`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn getfl<D: DataOperations>(process: &D, fd: u32) -> Result<(AccessMode, StatusFlags), Errno> {
+    data::status(process, fd)
+}
+
+/// See [`data::set_status`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn setfl<D: DataOperations>(process: &D, fd: u32, status: StatusFlags) -> Result<(), Errno> {
+    data::set_status(process, fd, status)
+}
+
+/// See [`memory::synchronize`]: one page.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn msync<S: Subject>(actor: &S, process: usize, address: u64) -> Result<(), Errno> {
+    memory::synchronize(&actor.enter(process), address, PAGE_BYTES as u64)
+}
+
+/// See [`memory::discard`]: one page.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn madvise<S: Subject>(actor: &S, process: usize, address: u64) -> Result<(), Errno> {
+    memory::discard(&actor.enter(process), address, PAGE_BYTES as u64)
 }
 
 /// See [`data::stat`].

@@ -113,9 +113,7 @@ impl Instance {
         let file_system = ScaleFs::create_with_pages(&core, pages, config).map_err(too_small)?;
         let process = |credentials| -> Result<Process, Errno> {
             let process = Process::new(file_system, &core, credentials)?;
-            if surroundings.has_users() {
-                process.context().set_umask(0);
-            }
+            process.context().set_umask(0);
             Ok(process)
         };
         let processes: Result<Vec<_>, _> = surroundings.credentials().into_iter().map(process).collect();

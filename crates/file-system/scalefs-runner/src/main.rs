@@ -17,6 +17,7 @@
 
 mod calls;
 mod children;
+mod file_calls;
 mod instance;
 mod memory;
 mod name_calls;

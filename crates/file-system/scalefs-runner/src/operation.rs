@@ -7,6 +7,7 @@ use transact::Transaction;
 use wire::value::Value;
 
 use crate::calls::{self, Map};
+use crate::file_calls::{self, FileCall};
 use crate::memory;
 use crate::name_calls::NameCall;
 use crate::outside::{self, Look};
@@ -54,8 +55,12 @@ pub enum Work {
         fd: u32,
         offset: i64,
     },
+    /// Of the file at the path, or of a descriptor.
+    File(FileCall),
     Map(Map),
     Unmap(u64),
+    Synchronize(u64),
+    Discard(u64),
     Protect {
         address: u64,
         protection: Protection,
@@ -109,6 +114,15 @@ pub enum Work {
     PeekDescriptors {
         times: bool,
     },
+    /// Gives what is at the path away.
+    Own {
+        user: u32,
+        mode: u32,
+    },
+    PeekPath {
+        times: bool,
+    },
+    PeekSlots,
     PeekMemory,
     ProbeMemory {
         first: u8,
@@ -134,11 +148,12 @@ pub enum Work {
 impl Work {
     /// Whether it is a call on descriptors and data.
     fn is_on_data(self) -> bool {
-        use Work::{Close, Fstat, Lseek, Open, Pipe, Pread, Pwrite, Read, Write};
+        use Work::{Close, File, Fstat, Lseek, Open, Pipe, Pread, Pwrite, Read, Write};
         matches!(
             self,
             Open { .. }
                 | Close(_)
+                | File(_)
                 | Fstat { .. }
                 | Lseek { .. }
                 | Pipe(_)
@@ -261,6 +276,8 @@ impl<H> Operation<H> {
             }
             Work::Map(map) => calls::mmap(actor, process, map).map(Outcome::Number),
             Work::Unmap(address) => calls::munmap(actor, process, address).map(done),
+            Work::Synchronize(address) => calls::msync(actor, process, address).map(done),
+            Work::Discard(address) => calls::madvise(actor, process, address).map(done),
             Work::Protect { address, protection } => calls::mprotect(actor, process, address, protection).map(done),
             Work::Load(address) => Ok(match calls::memread(actor, process, address) {
                 Ok(byte) => Outcome::Number(byte.into()),
@@ -335,6 +352,9 @@ impl<H> Operation<H> {
                 calls::open(process, self.paths[0].bytes(), flags, options).map(|fd| Outcome::Number(fd.into()))
             }
             Work::Close(fd) => calls::close(process, fd).map(|()| Outcome::Success),
+            Work::File(call) => call
+                .perform(process, self.paths[0].bytes())
+                .map(|number| number.map_or(Outcome::Success, Outcome::Number)),
             Work::Fstat { fd, fields } => calls::fstat(process, fd, fields).map(Outcome::Status),
             Work::Lseek { fd, offset, whence } => calls::lseek(process, fd, offset, whence).map(Outcome::Number),
             Work::Pipe(options) => calls::pipe(process, options).map(|(read, write)| Outcome::Ends(read, write)),
@@ -361,6 +381,12 @@ impl<H> Operation<H> {
             Work::OpenPipe { fd, pipe, write_end } => outside::open_pipe(actor, process, fd, pipe, write_end),
             Work::ForgetPipe { pipe, kept } => outside::forget_pipe(actor, pipe, kept),
             Work::MapFile { map, may_write } => memory::map_file(actor, process, path, map, may_write),
+            Work::Own { user, mode } => outside::own(actor, path, user, mode),
+            Work::PeekPath { times } => outside::peek_path(actor, path, times),
+            Work::PeekSlots => {
+                let open: Vec<u32> = actor.descriptors(process).into_iter().filter(|&fd| outside::is_numbered(fd)).collect();
+                file_calls::peek_slots(&actor.enter(process), &open)
+            }
             Work::PeekMemory => memory::peek(actor, process, &self.chosen),
             Work::ProbeMemory { first } => memory::probe(actor, process, &self.chosen, first),
             Work::UnmapAll => memory::unmap_all(actor, process),

@@ -13,6 +13,7 @@ use wire::value::Value;
 
 use crate::calls;
 use crate::subject::Subject;
+use crate::tree_arguments;
 use crate::surroundings::{SETUP_PROCESS, Surroundings};
 use crate::values::{PAGE_BYTES, number, page, pages_of, status};
 
@@ -210,6 +211,37 @@ pub fn peek_directory<S: Subject>(actor: &S, path: &[u8], suffix: &[u8], look: L
     }
     posix_calls::names::close(verbs.objects(), node);
     Ok(Value::Seq(views))
+}
+
+/// Gives what a path leads to away, with these rights; a link is not followed.
+pub fn own<S: Subject>(actor: &S, path: &[u8], user: u32, mode: u32) -> Outcome {
+    let verbs = actor.enter(SETUP_PROCESS);
+    let (objects, start) = (verbs.objects(), Start::WorkingDirectory);
+    attributes::change_owner(objects, start, path, Follow::Nothing, (Some(user), None))?;
+    attributes::change_mode(objects, start, path, mode).map(|()| Value::Null)
+}
+
+/// What a path leads to, links not being followed: its status, where a link leads (with the window's end), and what a file
+/// holds.
+pub fn peek_path<S: Subject>(actor: &S, path: &[u8], times: bool) -> Outcome {
+    let verbs = actor.enter(SETUP_PROCESS);
+    let (objects, start) = (verbs.objects(), Start::WorkingDirectory);
+    let attributes = attributes::stat(objects, start, path, Follow::Nothing, Fields::ALL)?;
+    let (mut target, mut held) = (Value::Null, Value::Null);
+    match attributes.kind {
+        Kind::Symlink => {
+            let leads = posix_calls::names::read_link(objects, start, path)?;
+            target = Value::Text(String::from_utf8_lossy(leads.as_ref()).into_owned().into());
+        }
+        Kind::Directory => {}
+        _ => {
+            let opened = posix_calls::names::open(objects, start, path, OpenFlags::READ, 0)?.handle;
+            held = contents(&verbs, objects.held(&opened), attributes.size_bytes)?;
+            posix_calls::names::close(objects, opened);
+        }
+    }
+    let stat = tree_arguments::status(attributes, Fields::ALL, times);
+    Ok(Value::Struct(vec![("stat".into(), stat), ("target".into(), target), ("contents".into(), held)]))
 }
 
 /// Removes a name and all that is below it; nothing happens if there is none.

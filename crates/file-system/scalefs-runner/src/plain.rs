@@ -34,9 +34,7 @@ impl PlainActor {
         let file_system = Plain::new(Limits::default(), now_ns);
         let process = |credentials| {
             let process = Process::new(&file_system, credentials);
-            if surroundings.has_users() {
-                process.set_umask(0);
-            }
+            process.set_umask(0);
             process
         };
         let processes = surroundings.credentials().into_iter().map(process).collect();

@@ -20,6 +20,8 @@ const LONGEST_NAME_BYTES: usize = 255;
 const LONGEST_TEXT_BYTES: usize = 200;
 /// Stands in front of names that are made as long as can be.
 const PADDING: char = '~';
+/// Users that a test can speak of beside the superuser.
+const USERS_OF_TESTS: usize = 6;
 /// The first of the users; none of them is the superuser.
 const FIRST_USER: u32 = 1000;
 
@@ -91,7 +93,20 @@ impl Surroundings {
         let is_superuser = |process: usize| !self.has_users() || process == SETUP_PROCESS;
         let tests = (0..=SETUP_PROCESS)
             .map(|process| if is_superuser(process) { Credentials::SUPERUSER } else { user(process) });
-        tests.chain((0..self.users).filter(|_| self.has_users()).map(user)).collect()
+        let of_users = (0..self.users).filter(|_| self.has_users()).map(user);
+        tests.chain(of_users).chain((1..=USERS_OF_TESTS).map(Surroundings::user_of_tests)).collect()
+    }
+
+    /// A user whom a test speaks of by this number.
+    fn user_of_tests(number: usize) -> Credentials {
+        let number = FIRST_USER + number as u32;
+        Credentials::new(number, number, &[]).unwrap_or(Credentials::SUPERUSER)
+    }
+
+    /// The process of a user whom a test speaks of by this number, from 1.
+    pub fn process_of_user(&self, number: usize) -> usize {
+        let before = if self.has_users() { self.users } else { 0 };
+        SETUP_PROCESS + before + number.clamp(1, USERS_OF_TESTS)
     }
 
     /// The process of the user who makes the calls on names of one core, if they are not those of the test's process.

@@ -21,6 +21,7 @@ use wire::results::ResultsWriter;
 use wire::value::Value;
 
 use crate::calls::Map;
+use crate::file_calls;
 use crate::memory;
 use crate::name_calls::NameCall;
 use crate::operation::{Operation, Outcome, Work};
@@ -33,6 +34,7 @@ use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
 use crate::transacted::Stage;
 use crate::transacting::Transacting;
 use crate::tree_arguments;
+use crate::tree_calls::TreeCall;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};
 
 const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signature {
@@ -115,7 +117,7 @@ pub const SIGNATURES: &[Signature] = &[
     call("peek_parent", &[]),
     call("mkdir", &["deep", "parent", "name"]),
     call("rmdir", &["deep", "parent", "name"]),
-    call("open", &["deep", "parent", "name", "creat", "excl"]),
+    call("open", &["deep", "parent", "name", "creat", "excl", "trunc", "at_offset", "readable"]),
     call("symlink", &["target", "deep", "parent", "name"]),
     call("readlink", &["deep", "parent", "name"]),
     call("link", &["old_deep", "old_parent", "old", "new_deep", "new_parent", "new"]),
@@ -123,7 +125,28 @@ pub const SIGNATURES: &[Signature] = &[
     call("rename", &["src_deep", "src_parent", "src", "dst_deep", "dst_parent", "dst"]),
     call("stat", &["deep", "parent", "name"]),
     call("lstat", &["deep", "parent", "name"]),
-    call("access", &["deep", "parent", "name"]),
+    call("statx", &["deep", "parent", "name", "nlink", "size", "times", "rights"]),
+    call("access", &["deep", "parent", "name", "write"]),
+    call("truncate", &["deep", "parent", "name", "length"]),
+    call("chmod", &["deep", "parent", "name", "owner_writes", "others_write"]),
+    call("chown", &["deep", "parent", "name", "owner"]),
+    call("utimensat", &["deep", "parent", "name"]),
+    call("ftruncate", &["fd", "length"]),
+    call("dup", &["fd"]),
+    call("dup2", &["fd", "target"]),
+    call("getfd", &["fd"]),
+    call("setfd", &["fd", "survives_exec"]),
+    call("getfl", &["fd"]),
+    call("setfl", &["fd", "at_offset"]),
+    call("msync", &["address"]),
+    call("madvise", &["address"]),
+    call("place_file", &["file", "deep", "parent", "name"]),
+    call("own_file", &["file", "owner", "owner_writes", "others_write"]),
+    call("own_path", &["deep", "parent", "name", "owner", "owner_writes", "others_write"]),
+    call("own_root", &["owner", "owner_writes", "others_write"]),
+    call("become", &["user"]),
+    call("peek_path", &["deep", "parent", "name", "times"]),
+    call("peek_slots", &[]),
 ];
 
 /// So often, in windows, the coordinator maintains cores that no thread has; more often with rounds of other calls, since
@@ -160,6 +183,10 @@ pub struct FileSystemTarget<S> {
     has_children: bool,
     /// Whether the window may have made directories.
     has_tree: bool,
+    /// Whether the window has given the root of its names away.
+    root_is_owned: bool,
+    /// Per process, who makes its calls on names alone; 0 is the superuser.
+    users: [u32; PROCESS_LIMIT],
     transacting: Transacting,
 }
 
@@ -183,6 +210,8 @@ impl<S: Subject> FileSystemTarget<S> {
             sockets: SocketTest::default(),
             has_children: false,
             has_tree: false,
+            root_is_owned: false,
+            users: [0; PROCESS_LIMIT],
             transacting: Transacting::default(),
         }
     }
@@ -197,6 +226,11 @@ impl<S: Subject> FileSystemTarget<S> {
         if !self.paths.contains(&path) {
             self.paths.push(path);
         }
+    }
+
+    /// The directory that stands for the root.
+    fn place_of_root(&self) -> String {
+        self.surroundings.levels().last().map_or_else(|| "/".to_owned(), Clone::clone)
     }
 
     /// Where the names of a directory lie.
@@ -265,9 +299,7 @@ impl<S: Subject> FileSystemTarget<S> {
     fn furnish(&self, crew: &mut Crew<Self>) -> Result<(), String> {
         make_directory::<S>(CONSTRUCTION)?;
         self.make_levels("")?;
-        if self.surroundings.has_users() {
-            outside::share_directory(S::actor(), b"/").map_err(|error| format!("the root directory: {error}"))?;
-        }
+        outside::share_directory(S::actor(), b"/").map_err(|error| format!("the root directory: {error}"))?;
         for process in 0..PROCESS_LIMIT {
             for core in 0..self.workers {
                 let place = Place::Worker { process: 0, core };
@@ -282,6 +314,9 @@ impl<S: Subject> FileSystemTarget<S> {
 
     /// Whose process makes a call on names: with users, that of the core's user, and in a set-up that of the superuser.
     fn caller(&self, place: Place) -> usize {
+        if let Some(user) = self.users[place.process()].checked_sub(tree_arguments::USERS) {
+            return self.surroundings.process_of_user(user as usize);
+        }
         match place {
             Place::Worker { core, process } => self.surroundings.caller(core).unwrap_or(process),
             Place::Home { .. } if self.surroundings.has_users() => SETUP_PROCESS,
@@ -319,7 +354,10 @@ impl<S: Subject> FileSystemTarget<S> {
         }
         Ok(match std::mem::take(&mut operation.outcome) {
             Outcome::Success
-                if matches!(SIGNATURES[call].name, "name_file" | "make_named" | "end_child" | "make_descriptor") =>
+                if matches!(
+                    SIGNATURES[call].name,
+                    "name_file" | "place_file" | "become" | "make_named" | "end_child" | "make_descriptor"
+                ) =>
             {
                 Value::Null
             }
@@ -328,6 +366,7 @@ impl<S: Subject> FileSystemTarget<S> {
             Outcome::Number(number) => match work {
                 Work::Map(map) => self.address(process, map, number),
                 Work::Load(_) | Work::Socket(_) | Work::Process(_) => Value::Int(number.cast_signed()),
+                Work::File(file_call) => file_call.value(number),
                 Work::Open { options: ANY, .. } => self.handle(process, number as u32),
                 Work::Open { .. } => Value::Int(number.cast_signed()),
                 Work::Read { .. } | Work::Pread { .. } => {
@@ -353,11 +392,11 @@ impl<S: Subject> FileSystemTarget<S> {
                 let target = operation.page[..length].to_vec();
                 self.target_of(&target)
             }
-            Outcome::Status(attributes) if matches!(work, Work::Name(NameCall::Tree(_))) => {
-                tree_arguments::status(attributes)
-            }
             Outcome::Status(attributes) => {
                 let fields = match work {
+                    Work::Name(NameCall::Tree(TreeCall::Stat(_, fields))) => {
+                        return Ok(tree_arguments::status(attributes, fields, true));
+                    }
                     Work::Fstat { fields, .. } | Work::Name(NameCall::Stat(fields)) => fields,
                     _ => Fields::ALL,
                 };
@@ -372,6 +411,13 @@ impl<S: Subject> FileSystemTarget<S> {
                 };
                 views.sort_by_key(chosen);
                 Value::Seq(views)
+            }
+            Outcome::Outside(Value::Struct(mut fields)) if matches!(work, Work::PeekPath { .. }) => {
+                if let Some(Value::Text(leads)) = fields.get(1).map(|field| &field.1) {
+                    let target = self.target_of(leads.as_bytes());
+                    fields[1].1 = target;
+                }
+                Value::Struct(fields)
             }
             Outcome::Outside(value) => value,
         })
@@ -408,7 +454,7 @@ fn make_directory<S: Subject>(path: &str) -> Result<(), String> {
     outside::make_directory(S::actor(), path.as_bytes()).map(drop).map_err(|error| format!("making {path}: {error}"))
 }
 
-fn small(arguments: &Arguments<'_>, parameter: usize) -> Result<u32, String> {
+pub fn small(arguments: &Arguments<'_>, parameter: usize) -> Result<u32, String> {
     let number = arguments.number(parameter)?;
     u32::try_from(number).ok().filter(|number| *number < 512).ok_or_else(|| format!("{number}: expected 0 to 511"))
 }
@@ -436,6 +482,12 @@ const OPEN_FLAGS: [(usize, OpenFlags); 5] = [
     (3, OpenFlags::TRUNCATE),
     (4, OpenFlags::READ),
     (5, OpenFlags::WRITE),
+];
+const TREE_OPEN_FLAGS: [(usize, OpenFlags); 4] = [
+    (3, OpenFlags::CREATE),
+    (4, OpenFlags::EXCLUSIVE),
+    (5, OpenFlags::TRUNCATE),
+    (7, OpenFlags::READ),
 ];
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
 const ANY: DescriptorOptions = DescriptorOptions { number: NumberChoice::Any, ..PLAIN };
@@ -555,7 +607,56 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             (operation.process, operation.work) = (self.caller(place), Work::Name(call));
             return Ok(());
         }
+        if let Some(call) = file_calls::prepare(name, arguments)? {
+            operation.work = Work::File(call);
+            if name == "truncate" {
+                operation.paths[0].set(&self.tree_path(process, arguments, 0)?)?;
+                operation.process = self.caller(place);
+            }
+            return Ok(());
+        }
         operation.work = match (name, parameters.len()) {
+            ("open", 8) => {
+                if self.users[process] != 0 {
+                    return Err("a process of ScaleFS keeps its user: descriptors are the superuser's".to_owned());
+                }
+                paths[0] = Some(self.tree_path(process, arguments, 0)?);
+                let mut flags = open_flags(arguments, &TREE_OPEN_FLAGS)? | OpenFlags::WRITE;
+                if !flags.contains(OpenFlags::CREATE) {
+                    flags.remove(OpenFlags::EXCLUSIVE); // without O_CREAT, O_EXCL says nothing on Linux
+                }
+                Work::Open { flags, options: DescriptorOptions { status: file_calls::status(arguments.flag(6)?), ..PLAIN } }
+            }
+            ("place_file", _) => {
+                paths[0] = Some(self.construction(small(arguments, 0)?));
+                paths[1] = Some(self.tree_path(process, arguments, 1)?);
+                Work::Name(NameCall::Link)
+            }
+            ("own_file", _) => {
+                paths[0] = Some(self.construction(small(arguments, 0)?));
+                Work::Own { user: tree_arguments::user(arguments, 1)?, mode: tree_arguments::mode(arguments, 2)? }
+            }
+            ("own_path", _) => {
+                paths[0] = Some(self.tree_path(process, arguments, 0)?);
+                Work::Own { user: tree_arguments::user(arguments, 3)?, mode: tree_arguments::mode(arguments, 4)? }
+            }
+            ("own_root", _) => {
+                self.root_is_owned = true;
+                paths[0] = Some(self.place_of_root());
+                Work::Own { user: tree_arguments::user(arguments, 0)?, mode: tree_arguments::mode(arguments, 1)? }
+            }
+            ("become", _) => {
+                self.users[process] = tree_arguments::user(arguments, 0)?;
+                operation.outcome = Outcome::Success;
+                Work::Nothing
+            }
+            ("peek_path", _) => {
+                paths[0] = Some(self.tree_path(process, arguments, 0)?);
+                Work::PeekPath { times: arguments.flag(3)? }
+            }
+            ("peek_slots", _) => Work::PeekSlots,
+            ("msync", _) => Work::Synchronize(memory::address(process, arguments, 0)?),
+            ("madvise", _) => Work::Discard(memory::address(process, arguments, 0)?),
             ("open", 3) => {
                 paths[0] = Some(self.name(process, arguments.text(0)?)?);
                 Work::Name(NameCall::Open(open_flags(arguments, &OPEN_FLAGS[..2])?))
@@ -707,7 +808,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             ("count_per_core", _) => Work::CountPerCore,
             (other, _) => return Err(format!("{other} is listed but not made")),
         };
-        if matches!(operation.work, Work::Name(_)) && name != "name_file" {
+        if matches!(operation.work, Work::Name(_)) && !matches!(name, "name_file" | "place_file") {
             operation.process = self.caller(place);
         }
         for (place, path) in operation.paths.iter_mut().zip(paths) {
@@ -759,6 +860,11 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         }
         self.sockets.end();
         run(crew, SETUP_PROCESS, Work::CloseAll);
+        self.users = [0; PROCESS_LIMIT];
+        if std::mem::take(&mut self.root_is_owned) {
+            crew.operation(COORDINATOR).paths[0].set(&self.place_of_root())?;
+            run(crew, SETUP_PROCESS, Work::Own { user: 0, mode: 0o777 });
+        }
         let has_tree = std::mem::take(&mut self.has_tree);
         for path in std::mem::take(&mut self.paths) {
             crew.operation(COORDINATOR).paths[0].set(&path)?;

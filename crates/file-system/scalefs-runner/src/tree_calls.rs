@@ -15,7 +15,14 @@ pub enum TreeCall {
     /// The first path is where it leads.
     MakeSymlink,
     ReadLink,
-    Stat(Follow),
+    Stat(Follow, Fields),
+    Access {
+        write: bool,
+    },
+    ChangeMode(u32),
+    ChangeOwner(u32),
+    /// Both to the present.
+    SetTimes,
 }
 
 impl TreeCall {
@@ -36,8 +43,13 @@ impl TreeCall {
             Self::RemoveDirectory => calls::rmdir(objects, first).map(done),
             Self::MakeSymlink => calls::symlink(objects, first, paths[1].bytes()).map(done),
             Self::ReadLink => calls::readlink(objects, first, page).map(Named::Leads),
-            Self::Stat(Follow::Symlinks) => calls::stat(objects, first, Fields::LINK_COUNT).map(Named::Status),
-            Self::Stat(_) => calls::lstat(objects, first, Fields::LINK_COUNT).map(Named::Status),
+            Self::Stat(Follow::Symlinks, fields) => calls::stat(objects, first, fields).map(Named::Status),
+            Self::Stat(_, fields) => calls::lstat(objects, first, fields).map(Named::Status),
+            Self::Access { write: false } => calls::access(objects, first).map(done),
+            Self::Access { write: true } => calls::may_write(objects, first).map(done),
+            Self::ChangeMode(mode) => calls::chmod(objects, first, mode).map(done),
+            Self::ChangeOwner(user) => calls::chown(objects, first, user).map(done),
+            Self::SetTimes => calls::utimensat(objects, first).map(done),
         }
     }
 }

@@ -42,9 +42,9 @@ class Handles(Operations):
 
     handles: Map[tuple[Process, Handle], Descriptor]
 
-    def descriptions(self) -> list[Descriptor]:
+    def touched_descriptions(self) -> list[Descriptor]:
         """All of them."""
-        return [*super().descriptions(), *(descriptor for _, descriptor in self.handles.touched())]
+        return [*super().touched_descriptions(), *(descriptor for _, descriptor in self.handles.touched())]
 
     def take_any(self, process: Process, description: Descriptor) -> Handle:
         """Gives the description a number that nothing has."""

@@ -6,7 +6,7 @@ readers returns EPIPE.
 
 from __future__ import annotations
 
-from commutant.interfaces.posix.operations import Operations
+from commutant.interfaces.posix.operations import FileOperations
 from commutant.interfaces.posix.state import PIPE_CAPACITY_PAGES, Data, Descriptor, Inum, Number, Page
 from commutant.lang import Errno, Process, Struct, call
 
@@ -18,7 +18,7 @@ class Read(Struct):
     data: Data
 
 
-class DataCalls(Operations):
+class DataCalls(FileOperations):
     """The calls that read and write."""
 
     @call
@@ -30,13 +30,14 @@ class DataCalls(Operations):
         if descriptor.pipe:
             if descriptor.write_end:
                 return Errno.EBADF
-            return self._read_pipe(descriptor.inum)
-        result = self._read_file(descriptor, descriptor.offset)
+            return self.read_pipe(descriptor.inum)
+        result = self.read_file(descriptor, descriptor.offset)
         if isinstance(result, Read):
             descriptor.offset += result.pages
         return result
 
-    def _read_file(self, descriptor: Descriptor, page: int) -> Errno | Read:
+    def read_file(self, descriptor: Descriptor, page: int) -> Errno | Read:
+        """Reads a page of a file."""
         if not descriptor.readable:
             return Errno.EBADF
         inode = self.inodes[descriptor.inum]
@@ -44,7 +45,8 @@ class DataCalls(Operations):
             return Read(pages=0, data=self.zero)
         return Read(pages=1, data=self.read_page(inode, page))
 
-    def _read_pipe(self, inum: Inum) -> Errno | Read:
+    def read_pipe(self, inum: Inum) -> Errno | Read:
+        """Takes the page of a pipe that came first."""
         pipe = self.pipes[inum]
         if pipe.head == pipe.tail:
             return Errno.EAGAIN if self.end_is_open(inum, True) else Read(pages=0, data=self.zero)
@@ -61,19 +63,27 @@ class DataCalls(Operations):
         if descriptor.pipe:
             if not descriptor.write_end:
                 return Errno.EBADF
-            return self._write_pipe(descriptor.inum, data)
-        result = self._write_file(descriptor, descriptor.offset, data)
-        if not isinstance(result, Errno):
-            descriptor.offset += result
-        return result
-
-    def _write_file(self, descriptor: Descriptor, page: int, data: Data) -> Errno | int:
-        if not descriptor.writable:
-            return Errno.EBADF
-        self.write_page(self.inodes[descriptor.inum], page, data)
+            return self.write_pipe(descriptor.inum, data)
+        behind = self.write_file(descriptor, descriptor.offset, data)
+        if isinstance(behind, Errno):
+            return behind
+        descriptor.offset = behind
         return 1
 
-    def _write_pipe(self, inum: Inum, data: Data) -> Errno | int:
+    def write_file(self, descriptor: Descriptor, page: int, data: Data) -> Errno | int:
+        """Writes a page to a file; returns the page behind it."""
+        if not descriptor.writable:
+            return Errno.EBADF
+        start = self.start_of_write(descriptor, page)
+        self.write_page(self.inodes[descriptor.inum], start, data)
+        return start + 1
+
+    def start_of_write(self, descriptor: Descriptor, page: int) -> int:
+        """The page that is written where this one is asked for."""
+        return page
+
+    def write_pipe(self, inum: Inum, data: Data) -> Errno | int:
+        """Puts a page into a pipe; returns the pages written."""
         if not self.end_is_open(inum, False):
             return Errno.EPIPE
         pipe = self.pipes[inum]
@@ -88,7 +98,7 @@ class DataCalls(Operations):
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
             return Errno.EBADF
-        return Errno.ESPIPE if descriptor.pipe else self._read_file(descriptor, page)
+        return Errno.ESPIPE if descriptor.pipe else self.read_file(descriptor, page)
 
     @call
     def pwrite(self, process: Process, fd: Number, page: Page, data: Data) -> Errno | int:
@@ -96,4 +106,7 @@ class DataCalls(Operations):
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
             return Errno.EBADF
-        return Errno.ESPIPE if descriptor.pipe else self._write_file(descriptor, page, data)
+        if descriptor.pipe:
+            return Errno.ESPIPE
+        behind = self.write_file(descriptor, page, data)
+        return behind if isinstance(behind, Errno) else 1

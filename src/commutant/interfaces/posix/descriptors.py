@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from commutant.interfaces.posix.operations import Operations, Stat
+from commutant.interfaces.posix.operations import FileOperations, Operations, Stat
 from commutant.interfaces.posix.state import Number
 from commutant.lang import Errno, Process, Range, call
 
 SEEK_SET, SEEK_CUR, SEEK_END = 0, 1, 2
 
 
-class Fstat(Operations):
+class Fstat(FileOperations):
     """fstat as POSIX has it."""
 
     @call
@@ -23,8 +23,8 @@ class Fstat(Operations):
         return self.stat_of_pipe(descriptor.inum) if descriptor.pipe else self.stat_of_file(descriptor.inum)
 
 
-class DescriptorCalls(Operations):
-    """The calls that need no data."""
+class Seek(FileOperations):
+    """The call that moves a descriptor's offset."""
 
     @call
     def lseek(
@@ -50,6 +50,10 @@ class DescriptorCalls(Operations):
             return Errno.EINVAL
         descriptor.offset = target
         return target
+
+
+class DescriptorCalls(Seek, Operations):
+    """The calls that need no data."""
 
     @call
     def close(self, process: Process, fd: Number) -> Errno | int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from commutant.interfaces.posix.operations import Operations
+from commutant.interfaces.posix.operations import FileOperations
 from commutant.interfaces.posix.state import Address, Data, Flag, MappedPage, Number, Page
 from commutant.lang import Errno, Process, Signal, call, choose, now, unused
 
 
-class MemoryCalls(Operations):
+class MemoryCalls(FileOperations):
     """The calls on the caller's address space."""
 
     @call

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commutant.interfaces.posix.operations import Operations, Stat
+from commutant.interfaces.posix.operations import FileOperations, Operations, Stat
 from commutant.interfaces.posix.state import Address, Data, Descriptor, Directory, Inum, MappedPage, Name, Number
 from commutant.lang import Invocation, Process, Seq, Signal, Struct, invoke, setup_call
 
@@ -49,17 +49,8 @@ class PageView(Struct):
     content: Data
 
 
-class Observation(Operations):
-    """The calls that only observations make."""
-
-    @setup_call
-    def peek_directory(self, directory: Directory, times: bool) -> Seq[NameView]:
-        """All names of a directory, sorted. Without `times` these are left out."""
-        return Seq(
-            NameView(name=name, stat=self._stat_of(inum, pipe=False, times=times), contents=self._pages_of(inum))
-            for (place, name), inum in sorted(self.names.items())
-            if place == directory
-        )
+class FileObservation(FileOperations):
+    """Looks at descriptors and memory."""
 
     @setup_call
     def peek_descriptors(self, process: Process, times: bool) -> Seq[DescriptorView]:
@@ -77,24 +68,8 @@ class Observation(Operations):
         contents: Iterator[Any] = itertools.count(first)
         return Seq(self.store(mapping, next(contents)) for _, mapping in self._mapped(process))
 
-    def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterator[Invocation]:
-        """Looks at all directories and processes of a test."""
-        yield from _files(values, times=True)
-        if values[Address]:
-            for process in values[Process]:
-                yield invoke("peek_memory", process=process)
-            for process in values[Process]:
-                yield invoke("probe_memory", process=process, first=FIRST_PROBE + PROBES_PER_PROCESS * process)
-            for process in values[Process]:
-                yield invoke("peek_memory", process=process)
-            yield from _files(values, times=False)
-
-    def numbered(self, process: Process) -> list[tuple[Any, Descriptor]]:
-        """The open descriptors of a process with their numbers, ascending."""
-        own = [(fd, descriptor) for (owner, fd), descriptor in self.descriptors.items() if owner == process]
-        return sorted(own, key=lambda entry: entry[0])
-
-    def _stat_of(self, inum: Inum, *, pipe: bool, times: bool) -> Stat:
+    def stat_of(self, inum: Inum, *, pipe: bool, times: bool) -> Stat:
+        """What stat tells of a file or a pipe; without `times` these are left out."""
         stat = self.stat_of_pipe(inum) if pipe else self.stat_of_file(inum)
         if not times:
             left_out: Any = None
@@ -103,7 +78,7 @@ class Observation(Operations):
 
     def _view(self, fd: int, descriptor: Descriptor, times: bool) -> DescriptorView:
         inum = descriptor.inum
-        stat = self._stat_of(inum, pipe=descriptor.pipe, times=times)
+        stat = self.stat_of(inum, pipe=descriptor.pipe, times=times)
         if descriptor.pipe:
             pipe = self.pipes[inum]
             return DescriptorView(
@@ -124,16 +99,42 @@ class Observation(Operations):
             offset=descriptor.offset,
             readable=descriptor.readable,
             writable=descriptor.writable,
-            contents=self._pages_of(inum),
+            contents=self.pages_of(inum),
         )
 
-    def _pages_of(self, inum: Inum) -> Seq[Data]:
+    def pages_of(self, inum: Inum) -> Seq[Data]:
+        """What the pages of a file hold."""
         inode = self.inodes[inum]
         return Seq(self.read_page(inode, page) for page in range(inode.length))
 
     def _mapped(self, process: Process) -> list[tuple[Any, MappedPage]]:
         mapped = [(address, mapping) for (owner, address), mapping in self.memory.items() if owner == process]
         return sorted(mapped, key=lambda entry: place_in_order(entry[0]))
+
+
+class Observation(FileObservation, Operations):
+    """The calls that only observations make."""
+
+    @setup_call
+    def peek_directory(self, directory: Directory, times: bool) -> Seq[NameView]:
+        """All names of a directory, sorted. Without `times` these are left out."""
+        return Seq(
+            NameView(name=name, stat=self.stat_of(inum, pipe=False, times=times), contents=self.pages_of(inum))
+            for (place, name), inum in sorted(self.names.items())
+            if place == directory
+        )
+
+    def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterator[Invocation]:
+        """Looks at all directories and processes of a test."""
+        yield from _files(values, times=True)
+        if values[Address]:
+            for process in values[Process]:
+                yield invoke("peek_memory", process=process)
+            for process in values[Process]:
+                yield invoke("probe_memory", process=process, first=FIRST_PROBE + PROBES_PER_PROCESS * process)
+            for process in values[Process]:
+                yield invoke("peek_memory", process=process)
+            yield from _files(values, times=False)
 
 
 def _files(values: Mapping[type, Sequence[Any]], *, times: bool) -> Iterator[Invocation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commutant.interfaces.posix.operations import Operations
+from commutant.interfaces.posix.operations import FileOperations, Operations
 from commutant.interfaces.posix.state import Descriptor, Flag, Inode, Inum, Name, Pipe
 from commutant.lang import Errno, Map, Process, Struct, call, now, unused
 
@@ -14,8 +14,25 @@ class Ends(Struct):
     write_end: int
 
 
-class Opening(Operations):
-    """What open and pipe do before they have a descriptor."""
+class NewDescriptors(FileOperations):
+    """Descriptors under the lowest numbers that are free."""
+
+    def new_pipe(self) -> tuple[Descriptor, Descriptor]:
+        """The ends of a new pipe, the read end first (pipe2(2) with O_NONBLOCK)."""
+        inum = unused(Inum)
+        self.pipes[inum] = Pipe(head=0, tail=0, pages=Map(), other_readers=False, other_writers=False, mtime=now())
+        return (
+            Descriptor(pipe=True, write_end=False, inum=inum, offset=0, readable=True, writable=False),
+            Descriptor(pipe=True, write_end=True, inum=inum, offset=0, readable=False, writable=True),
+        )
+
+    def take_lowest(self, process: Process, description: Descriptor) -> int:
+        """Gives the description the lowest free number (POSIX.1-2017, 2.14)."""
+        raise NotImplementedError
+
+
+class Opening(NewDescriptors, Operations):
+    """What open does before it has a descriptor."""
 
     def open_name(
         self, process: Process, name: Name, creat: bool, excl: bool, trunc: bool, readable: bool, writable: bool
@@ -41,15 +58,6 @@ class Opening(Operations):
             self.names[key] = inum
         return Descriptor(pipe=False, write_end=False, inum=inum, offset=0, readable=readable, writable=writable)
 
-    def new_pipe(self) -> tuple[Descriptor, Descriptor]:
-        """The ends of a new pipe, the read end first (pipe2(2) with O_NONBLOCK)."""
-        inum = unused(Inum)
-        self.pipes[inum] = Pipe(head=0, tail=0, pages=Map(), other_readers=False, other_writers=False, mtime=now())
-        return (
-            Descriptor(pipe=True, write_end=False, inum=inum, offset=0, readable=True, writable=False),
-            Descriptor(pipe=True, write_end=True, inum=inum, offset=0, readable=False, writable=True),
-        )
-
     def take_lowest(self, process: Process, description: Descriptor) -> int:
         """Gives the description the lowest free number (POSIX.1-2017, 2.14)."""
         fd = self.descriptors.lowest_absent(process)
@@ -69,7 +77,7 @@ class Open(Opening):
         return opened if isinstance(opened, Errno) else self.take_lowest(process, opened)
 
 
-class OpenPipe(Opening):
+class OpenPipe(NewDescriptors):
     """pipe as POSIX has it."""
 
     @call

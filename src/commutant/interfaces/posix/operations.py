@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from commutant.interfaces.posix.state import (
     Data,
     Descriptor,
     Directory,
+    FileState,
     Inode,
     Inum,
     MappedPage,
@@ -14,7 +17,7 @@ from commutant.interfaces.posix.state import (
     Pipe,
     PosixState,
 )
-from commutant.lang import Process, Signal, Struct, Time, now
+from commutant.lang import Map, Process, Signal, Struct, Time, now
 
 
 class Stat(Struct):
@@ -28,37 +31,49 @@ class Stat(Struct):
     ctime: Time
 
 
-class Operations(PosixState):
-    """The operations that the areas share."""
-
-    def key(self, process: Process, name: Name) -> tuple[Directory, Name]:
-        """Where a name is looked up: in the working directory of the process (POSIX.1-2017, 4.13)."""
-        return self.working_directory[process], name
+class FileOperations(FileState):
+    """The operations that the areas share, however descriptors lead to open file descriptions."""
 
     def descriptor(self, process: Process, fd: int) -> Descriptor | None:
         """The open description behind a descriptor, or None (EBADF)."""
-        return self.descriptors.get((process, fd))
+        raise NotImplementedError
 
-    def descriptions(self) -> list[Descriptor]:
+    def touched_descriptions(self) -> list[Descriptor]:
         """The open descriptions that calls may have touched."""
-        return [descriptor for _, descriptor in self.descriptors.touched()]
+        raise NotImplementedError
+
+    def numbered(self, process: Process) -> list[tuple[Any, Descriptor]]:
+        """The open descriptors of a process with their numbers, ascending."""
+        own = [(fd, descriptor) for owner, fd, descriptor in self.open_descriptors() if owner == process]
+        return sorted(own, key=lambda entry: entry[0])
+
+    def put_descriptor(self, process: Process, fd: int, descriptor: Descriptor) -> None:
+        """Gives an open description of its own to this number."""
+        raise NotImplementedError
+
+    def open_descriptors(self) -> list[tuple[Process, Any, Descriptor]]:
+        """All of a concrete state, with their processes and numbers."""
+        raise NotImplementedError
+
+    def new_inode(self, length: int) -> Inode:
+        """A file without names, of so many pages that are holes."""
+        return Inode(nlink=0, length=length, pages=Map(), mtime=now(), ctime=now())
 
     def end_is_open(self, inum: Inum, write_end: bool) -> bool:
         """Whether some descriptor of some process has this end of the pipe open."""
         pipe = self.pipes[inum]
-        for descriptor in self.descriptions():
+        for descriptor in self.touched_descriptions():
             if descriptor.pipe and bool(descriptor.write_end) == write_end and descriptor.inum == inum:
                 return True
         return bool(pipe.other_writers if write_end else pipe.other_readers)
 
     def read_page(self, inode: Inode, page: int) -> Data:
         """The content of a page below the end."""
-        content: Data = inode.pages.get(page, self.zero)
-        return content
+        return inode.content(page, self.zero)
 
     def write_page(self, inode: Inode, page: int, data: Data) -> None:
         """Writes a page and grows the file to hold it; marks the times (write, POSIX.1-2017)."""
-        inode.pages[page] = data
+        inode.put(page, data)
         if page >= inode.length:
             inode.length = page + 1
         inode.mtime = inode.ctime = now()
@@ -104,7 +119,7 @@ class Operations(PosixState):
         if mapping.page >= inode.length:
             return Signal.SIGBUS
         if mapping.shared:
-            inode.pages[mapping.page] = data
+            inode.put(mapping.page, data)
         else:
             mapping.copied = True
             mapping.own = data
@@ -119,3 +134,27 @@ class Operations(PosixState):
         """The answer for a pipe: one link and no size; writes mark its times (Linux: pipe_write)."""
         pipe = self.pipes[inum]
         return Stat(ino=inum, pipe=True, nlink=1, size=0, mtime=pipe.mtime, ctime=pipe.mtime)
+
+
+class Operations(FileOperations, PosixState):
+    """The operations of the areas of `posix18`."""
+
+    def key(self, process: Process, name: Name) -> tuple[Directory, Name]:
+        """Where a name is looked up: in the working directory of the process (POSIX.1-2017, 4.13)."""
+        return self.working_directory[process], name
+
+    def descriptor(self, process: Process, fd: int) -> Descriptor | None:
+        """The open description behind a descriptor, or None (EBADF)."""
+        return self.descriptors.get((process, fd))
+
+    def touched_descriptions(self) -> list[Descriptor]:
+        """The open descriptions that calls may have touched."""
+        return [descriptor for _, descriptor in self.descriptors.touched()]
+
+    def put_descriptor(self, process: Process, fd: int, descriptor: Descriptor) -> None:
+        """Gives an open description of its own to this number."""
+        self.descriptors[process, fd] = descriptor
+
+    def open_descriptors(self) -> list[tuple[Process, Any, Descriptor]]:
+        """All of a concrete state, with their processes and numbers."""
+        return [(process, fd, descriptor) for (process, fd), descriptor in self.descriptors.items()]

@@ -54,6 +54,15 @@ class Inode(Struct):
     mtime: Time
     ctime: Time
 
+    def content(self, page: int, zero: Data) -> Data:
+        """What a page below the end holds."""
+        content: Data = self.pages.get(page, zero)
+        return content
+
+    def put(self, page: int, data: Data) -> None:
+        """Changes what a page holds."""
+        self.pages[page] = data
+
     def same_as(self, other: Inode, zero: Data) -> bool:
         """Whether no caller can tell the files apart: a hole reads like a page of zeros."""
         return bool(
@@ -119,12 +128,22 @@ class MappedPage(Struct):
         return ("anonymous", "shared", "copied", "writable", "inum", "page")
 
 
-class PosixState(Interface):
-    """The state of all areas, and what every state fulfils."""
+class _Places(Interface):
+    """Names, in directories that do not change."""
 
     working_directory: Map[Process, Directory]
     names: Map[tuple[Directory, Name], Inum]
+
+
+class _OwnDescriptions(Interface):
+    """Descriptors each of which has an open file description of its own."""
+
     descriptors: Map[tuple[Process, Number], Descriptor]
+
+
+class FileState(Interface):
+    """What lies behind names and descriptors: files, pipes, and the memory that they are mapped into."""
+
     memory: Map[tuple[Process, Address], MappedPage]
     inodes: Map[Inum, Inode]
     pipes: Map[Inum, Pipe]
@@ -135,18 +154,6 @@ class PosixState(Interface):
         super().__init__()
         self._files: dict[int, Any] = {}
         self._pipes: dict[int, Any] = {}
-
-    @well_formed("names")
-    def names_lead_to_files(self, key: tuple[Directory, Name], inum: Inum) -> bool:
-        """No name dangles, and none leads to a pipe."""
-        return inum in self.inodes
-
-    @well_formed("descriptors")
-    def descriptors_lead_somewhere(self, key: tuple[Process, int], descriptor: Descriptor) -> bool:
-        """An open description has a file or a pipe behind it."""
-        if descriptor.pipe:
-            return descriptor.inum in self.pipes
-        return descriptor.inum in self.inodes
 
     @well_formed("memory")
     def mappings_lead_to_files(self, key: tuple[Process, Address], mapping: MappedPage) -> bool:
@@ -191,6 +198,22 @@ class PosixState(Interface):
         ) and self.inodes.equal_where(
             other.inodes, lambda _: True, same=lambda mine, theirs: mine.same_as(theirs, self.zero)
         )
+
+
+class PosixState(FileState, _OwnDescriptions, _Places):
+    """The state of the areas of `posix18`, and what every state fulfils."""
+
+    @well_formed("names")
+    def names_lead_to_files(self, key: tuple[Directory, Name], inum: Inum) -> bool:
+        """No name dangles, and none leads to a pipe."""
+        return inum in self.inodes
+
+    @well_formed("descriptors")
+    def descriptors_lead_somewhere(self, key: tuple[Process, int], descriptor: Descriptor) -> bool:
+        """An open description has a file or a pipe behind it."""
+        if descriptor.pipe:
+            return descriptor.inum in self.pipes
+        return descriptor.inum in self.inodes
 
     def touch(self, arguments: Mapping[str, Any]) -> None:
         """Looks at the descriptor that a call names, so that "is another end open?" sees those of all calls, and at the

@@ -1,4 +1,4 @@
-"""`posix`: calls on names in nested directories, as Linux has them, with hard and symbolic links.
+"""Names in nested directories, as Linux has them, with hard and symbolic links: the state of `posix`, and lookups in it.
 
 A path is absolute and has one component, or two (`deep`): `parent/name`. Lengths mix, for with one length alone no call
 empties the directory that another removes. Directories nest as deep as they like below that.
@@ -9,106 +9,80 @@ has one name and that no walk meets a loop is said locally: the directory under 
 entries: which of them calls have touched depends on their order. A symbolic link leads to one component of the root. In
 initial states none stands there, so that links lead on to links that calls under test make.
 
-Errors are Linux's, in Linux's order (fs/namei.c, 6.1). The link count of directories is left out, and so are times and
-sizes. Callers may do everything. `open` reports success only: its descriptor is closed at once.
+Errors are Linux's, in Linux's order (fs/namei.c, 6.1). Link count, times and size of directories are left out. Every
+directory may be searched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any
 
-from commutant.lang import (
-    Errno,
-    Interface,
-    Invocation,
-    Map,
-    Only,
-    Sort,
-    Struct,
-    call,
-    invoke,
-    unused,
-    well_formed,
-)
-
-LINK_CALLS = ("symlink", "readlink", "open")
-"""Symbolic links are in states of sets that have one of these calls: what links do to others shows there."""
+from commutant.interfaces.posix.files import LINK_CALLS, RIGHT_CALLS, File, LinkNumber, Right, SymbolicLink, User, new_file
+from commutant.interfaces.posix.operations import FileOperations
+from commutant.interfaces.posix.state import Inode, Inum, Name
+from commutant.lang import Constant, Errno, Map, Only, Process, Sort, Struct, now, unused, well_formed
 
 MAX_FOLLOWED = 4
 """So many links in a row are a loop, where a set has at most three calls: no initial link leads on to another. Linux
 gives up after 40 (MAXSYMLINKS)."""
 
 
-class Name(Sort):
-    """One component of a path."""
-
-
 class Directory(Sort, opaque=True, word="directory"):
     """A directory's inode number."""
 
 
-class Inum(Sort, opaque=True, word="file"):
-    """The inode number of a file or of a symbolic link."""
-
-
 class Entry(Struct):
-    """What a name leads to: a directory, or a regular file or a symbolic link."""
+    """What a name leads to: a directory, a symbolic link or a regular file."""
 
     is_directory: bool
+    is_link: Annotated[bool, Only(False, unless=LINK_CALLS)]
     directory: Directory
+    link: LinkNumber
     inum: Inum
 
     def relevant(self) -> Iterable[str]:
         """What the kind of entry uses."""
-        return ("is_directory", "directory") if self.is_directory else ("is_directory", "inum")
+        if self.is_directory:
+            return ("is_directory", "directory")
+        return ("is_directory", "is_link", "link" if self.is_link else "inum")
 
 
 class Node(Struct):
-    """A directory: its entries, and where it stands in initial states."""
+    """A directory: its entries, whose it is and who may list and change it; and where it stands in initial states."""
 
     entries: Map[Name, Entry]
     parent: Directory
     name: Name
+    owner: User
+    owner_writes: Right
+    others_write: Right
 
     def relevant(self) -> Iterable[str]:
         """Where it stands follows from the entries."""
-        return ("entries",)
+        return ("entries", "owner", "owner_writes", "others_write")
 
 
-class Inode(Struct):
-    """A regular file or a symbolic link: how many names it has, and where a link leads."""
+class Caller(Struct):
+    """Who makes the calls of a process."""
 
-    nlink: int
-    is_link: Annotated[bool, Only(False, unless=LINK_CALLS)]
-    target: Name
+    is_superuser: Annotated[bool, Only(True, unless=RIGHT_CALLS)]
+    user: User
 
     def relevant(self) -> Iterable[str]:
-        """A file leads nowhere."""
-        return ("nlink", "is_link", "target") if self.is_link else ("nlink", "is_link")
+        """There is one superuser."""
+        return ("is_superuser",) if self.is_superuser else ("is_superuser", "user")
 
 
-class Stat(Struct):
-    """What stat tells: the kind, which file it is, and how many names it has; of a directory, no number."""
-
-    kind: int
-    ino: Inum
-    directory: Directory
-    nlink: int
-
-
-ASIDE = "aside"
-"""A name in the root that no test has: set-ups make there what they move."""
-
-REGULAR, DIRECTORY, SYMBOLIC_LINK = 1, 2, 3
-
-
-class Trees(Interface):
-    """Directories in directories."""
+class Trees(FileOperations):
+    """Directories in directories, and who calls."""
 
     root: Directory
     directories: Map[Directory, Node]
-    inodes: Map[Inum, Inode]
+    inodes: Map[Inum, File]  # type: ignore[assignment]
+    links: Map[LinkNumber, SymbolicLink]
+    callers: Map[Process, Caller]
+    superuser: Annotated[User, Constant(0)]
 
     @well_formed
     def the_root_is_there(self) -> bool:
@@ -123,31 +97,58 @@ class Trees(Interface):
                 return False
             below = self.directories[entry.directory]
             return below.parent == directory and below.name == name
-        if entry.inum not in self.inodes:
-            return False
-        return not self._is_link(entry) or directory != self.root
+        if entry.is_link:
+            return directory != self.root and entry.link in self.links
+        return entry.inum in self.inodes
 
-    def _is_link(self, entry: Entry) -> bool:
-        """Whether an entry that is no directory is a symbolic link."""
-        return self.inodes[entry.inum].is_link
+    @well_formed("inodes.later")
+    def nothing_was_cut(self, inum: Inum, file: File, page: int, data: Any) -> bool:
+        """No file was cut before the calls."""
+        return False
 
-    def _followed(self, name: Name) -> Errno | Name:
+    @well_formed("callers")
+    def users_are_not_the_superuser(self, process: Process, caller: Caller) -> bool:
+        """A user has a number of its own."""
+        return bool(caller.is_superuser or caller.user != self.superuser)
+
+    def stands_for(self, process: Process) -> Caller | None:
+        """The user who makes the calls of a process; None for the superuser."""
+        caller = self.callers[process]
+        return None if caller.is_superuser else caller
+
+    def user_of(self, process: Process) -> User:
+        """The user whose files the process makes."""
+        caller = self.stands_for(process)
+        return self.superuser if caller is None else caller.user
+
+    def may_write(self, process: Process, file: File | Node) -> bool:
+        """Whether the process may write (Linux: generic_permission, of a world without groups)."""
+        caller = self.stands_for(process)
+        if caller is None:
+            return True
+        return bool(file.owner_writes if file.owner == caller.user else file.others_write)
+
+    def target_of(self, entry: Entry) -> Name:
+        """Where a symbolic link leads: a name in the root."""
+        return self.links[entry.link].target
+
+    def followed(self, name: Name) -> Errno | Name:
         """The name in the root that a name there leads to, when links are followed; it need not be there."""
         entries = self.directories[self.root].entries
         for _ in range(MAX_FOLLOWED):
             if name not in entries:
                 return name
             entry = entries[name]
-            if entry.is_directory or not self._is_link(entry):
+            if entry.is_directory or not entry.is_link:
                 return name
-            name = self.inodes[entry.inum].target
+            name = self.target_of(entry)
         return Errno.ELOOP
 
-    def _parent(self, deep: bool, parent: Name) -> Errno | Directory:
+    def parent_of(self, deep: bool, parent: Name) -> Errno | Directory:
         """The directory that the last component is looked up in (Linux: link_path_walk)."""
         if not deep:
             return self.root
-        name = self._followed(parent)
+        name = self.followed(parent)
         if isinstance(name, Errno):
             return name
         entries = self.directories[self.root].entries
@@ -156,18 +157,18 @@ class Trees(Interface):
         entry = entries[name]
         return entry.directory if entry.is_directory else Errno.ENOTDIR
 
-    def _entry(self, deep: bool, parent: Name, name: Name, *, follow: bool) -> Errno | Entry:
+    def entry_at(self, deep: bool, parent: Name, name: Name, *, follow: bool) -> Errno | Entry:
         """What a path leads to (Linux: path_lookupat)."""
-        directory = self._parent(deep, parent)
+        directory = self.parent_of(deep, parent)
         if isinstance(directory, Errno):
             return directory
         entries = self.directories[directory].entries
         if name not in entries:
             return Errno.ENOENT
         entry = entries[name]
-        if entry.is_directory or not follow or not self._is_link(entry):
+        if entry.is_directory or not follow or not entry.is_link:
             return entry
-        target = self._followed(self.inodes[entry.inum].target)
+        target = self.followed(self.target_of(entry))
         if isinstance(target, Errno):
             return target
         top = self.directories[self.root].entries
@@ -175,259 +176,60 @@ class Trees(Interface):
             return Errno.ENOENT
         return top[target]
 
-    def _place_for(self, deep: bool, parent: Name, name: Name) -> Errno | Map[Name, Entry]:
+    def object_at(self, deep: bool, parent: Name, name: Name) -> Errno | File | Node:
+        """The file or directory that a path leads to, when links are followed."""
+        entry = self.entry_at(deep, parent, name, follow=True)
+        if isinstance(entry, Errno):
+            return entry
+        return self.directories[entry.directory] if entry.is_directory else self.inodes[entry.inum]
+
+    def place_for(self, deep: bool, parent: Name, name: Name) -> Errno | Map[Name, Entry]:
         """The entries of the directory in which the name is free (Linux: filename_create)."""
-        directory = self._parent(deep, parent)
+        directory = self.parent_of(deep, parent)
         if isinstance(directory, Errno):
             return directory
         entries = self.directories[directory].entries
         return Errno.EEXIST if name in entries else entries
 
-    def _new_file(self, entries: Map[Name, Entry], name: Name, inode: Inode) -> None:
+    def new_file_under(self, entries: Map[Name, Entry], name: Name, file: File) -> Inum:
+        """Gives a new file its first name."""
         inum = unused(Inum)
-        self.inodes[inum] = inode
+        self.inodes[inum] = file
         entries[name] = Entry(inum=inum)
+        return inum
 
-    @call
-    def mkdir(self, deep: bool, parent: Name, name: Name) -> Errno | int:
-        """mkdir(2) (do_mkdirat)."""
-        entries = self._place_for(deep, parent, name)
-        if isinstance(entries, Errno):
-            return entries
-        directory = unused(Directory)
-        self.directories[directory] = Node(entries=Map(), parent=self.root, name=name)
-        entries[name] = Entry(is_directory=True, directory=directory)
-        return 0
+    def new_directory(self, name: Name) -> Node:
+        """An empty directory, of which the superuser is the owner and which all may use."""
+        return Node(
+            entries=Map(),
+            parent=self.root,
+            name=name,
+            owner=self.superuser,
+            owner_writes=True,
+            others_write=True,
+        )
 
-    @call
-    def rmdir(self, deep: bool, parent: Name, name: Name) -> Errno | int:
-        """rmdir(2) (do_rmdir, may_delete, simple_rmdir)."""
-        directory = self._parent(deep, parent)
-        if isinstance(directory, Errno):
-            return directory
-        entries = self.directories[directory].entries
-        if name not in entries:
-            return Errno.ENOENT
-        entry = entries[name]
-        if not entry.is_directory:
-            return Errno.ENOTDIR
-        if len(self.directories[entry.directory].entries) > 0:
-            return Errno.ENOTEMPTY
-        del self.directories[entry.directory]
-        del entries[name]
-        return 0
+    def new_inode(self, length: int) -> Inode:
+        """A file that nobody has a name for."""
+        return new_file(length, self.superuser)
 
-    @call
-    def open(self, deep: bool, parent: Name, name: Name, creat: bool, excl: bool) -> Errno | int:
-        """open(2) with O_RDWR and perhaps O_CREAT and O_EXCL (open_last_lookups, do_open)."""
-        directory = self._parent(deep, parent)
-        if isinstance(directory, Errno):
-            return directory
-        entries = self.directories[directory].entries
-        if name in entries:
-            if creat and excl:
-                return Errno.EEXIST
-            entry = entries[name]
-            if entry.is_directory:
-                return Errno.EISDIR
-            if not self._is_link(entry):
-                return 0
-            target = self._followed(self.inodes[entry.inum].target)
-            if isinstance(target, Errno):
-                return target
-            entries, name = self.directories[self.root].entries, target
-            if name in entries:
-                return Errno.EISDIR if entries[name].is_directory else 0
-        if not creat:
-            return Errno.ENOENT
-        self._new_file(entries, name, Inode(nlink=1))
-        return 0
+    def named_anew(self, entry: Entry, names: int) -> None:
+        """What an entry that is no directory leads to has so many names more; the time of the last change of its status
+        is now."""
+        of: Any = self.links[entry.link] if entry.is_link else self.inodes[entry.inum]
+        of.nlink += names
+        of.ctime = now()
 
-    @call
-    def symlink(self, target: Name, deep: bool, parent: Name, name: Name) -> Errno | int:
-        """symlink(2) of a path of one component (do_symlinkat)."""
-        entries = self._place_for(deep, parent, name)
-        if isinstance(entries, Errno):
-            return entries
-        self._new_file(entries, name, Inode(nlink=1, is_link=True, target=target))
-        return 0
-
-    @call
-    def readlink(self, deep: bool, parent: Name, name: Name) -> Errno | Name:
-        """readlink(2) (do_readlinkat)."""
-        entry = self._entry(deep, parent, name, follow=False)
-        if isinstance(entry, Errno):
-            return entry
-        if entry.is_directory or not self._is_link(entry):
-            return Errno.EINVAL
-        return self.inodes[entry.inum].target
-
-    @call
-    def link(
-        self, old_deep: bool, old_parent: Name, old: Name, new_deep: bool, new_parent: Name, new: Name
-    ) -> Errno | int:
-        """link(2): the old path is looked up first, and a link at its end is not followed (do_linkat, vfs_link)."""
-        entry = self._entry(old_deep, old_parent, old, follow=False)
-        if isinstance(entry, Errno):
-            return entry
-        entries = self._place_for(new_deep, new_parent, new)
-        if isinstance(entries, Errno):
-            return entries
+    def entry_again(self, entry: Entry) -> Entry:
+        """Another entry that leads to the same."""
         if entry.is_directory:
-            return Errno.EPERM
-        self.inodes[entry.inum].nlink += 1
-        entries[new] = Entry(inum=entry.inum)
-        return 0
+            return Entry(is_directory=True, directory=entry.directory)
+        if entry.is_link:
+            return Entry(is_link=True, link=entry.link)
+        return Entry(inum=entry.inum)
 
-    @call
-    def unlink(self, deep: bool, parent: Name, name: Name) -> Errno | int:
-        """unlink(2) (do_unlinkat, may_delete)."""
-        directory = self._parent(deep, parent)
-        if isinstance(directory, Errno):
-            return directory
-        entries = self.directories[directory].entries
-        if name not in entries:
-            return Errno.ENOENT
-        entry = entries[name]
-        if entry.is_directory:
-            return Errno.EISDIR
-        self.inodes[entry.inum].nlink -= 1
-        del entries[name]
-        return 0
-
-    @call
-    def rename(
-        self, src_deep: bool, src_parent: Name, src: Name, dst_deep: bool, dst_parent: Name, dst: Name
-    ) -> Errno | int:
-        """rename(2): both parents are looked up before either name (do_renameat2, lock_rename, vfs_rename)."""
-        source = self._parent(src_deep, src_parent)
-        if isinstance(source, Errno):
-            return source
-        into = self._parent(dst_deep, dst_parent)
-        if isinstance(into, Errno):
-            return into
-        names, others = self.directories[source].entries, self.directories[into].entries
-        if src not in names:
-            return Errno.ENOENT
-        moved = names[src]
-        if moved.is_directory and moved.directory == into:
-            return Errno.EINVAL  # into itself
-        if dst in others:
-            replaced = others[dst]
-            if replaced.is_directory and replaced.directory == source:
-                return Errno.ENOTEMPTY  # the directory that it stands in
-            if moved.is_directory:
-                if not replaced.is_directory:
-                    return Errno.ENOTDIR
-                if moved.directory == replaced.directory:
-                    return 0
-                if len(self.directories[replaced.directory].entries) > 0:
-                    return Errno.ENOTEMPTY
-                del self.directories[replaced.directory]
-            elif replaced.is_directory:
-                return Errno.EISDIR
-            elif moved.inum == replaced.inum:
-                return 0
-            else:
-                self.inodes[replaced.inum].nlink -= 1
-        if moved.is_directory:
-            others[dst] = Entry(is_directory=True, directory=moved.directory)
-        else:
-            others[dst] = Entry(inum=moved.inum)
-        del names[src]
-        return 0
-
-    @call
-    def stat(self, deep: bool, parent: Name, name: Name) -> Errno | Stat:
-        """stat(2)."""
-        return self._stat(self._entry(deep, parent, name, follow=True))
-
-    @call
-    def lstat(self, deep: bool, parent: Name, name: Name) -> Errno | Stat:
-        """lstat(2)."""
-        return self._stat(self._entry(deep, parent, name, follow=False))
-
-    def _stat(self, entry: Errno | Entry) -> Errno | Stat:
-        if isinstance(entry, Errno):
-            return entry
-        left_out: Any = None
-        if entry.is_directory:
-            return Stat(kind=DIRECTORY, ino=left_out, directory=entry.directory, nlink=left_out)
-        kind = SYMBOLIC_LINK if self._is_link(entry) else REGULAR
-        return Stat(kind=kind, ino=entry.inum, directory=left_out, nlink=self.inodes[entry.inum].nlink)
-
-    @call
-    def access(self, deep: bool, parent: Name, name: Name) -> Errno | int:
-        """access(2) with F_OK."""
-        entry = self._entry(deep, parent, name, follow=True)
-        return entry if isinstance(entry, Errno) else 0
-
-    def complete(self) -> None:
-        """Entries that no call looks at are regular files; files have as many names as lead to them."""
-        names = [entry for node in self.directories.values() for entry in node.entries.values()]
-        for entry in names:
-            if not entry.is_directory and entry.inum not in self.inodes:
-                self.inodes[entry.inum] = Inode(nlink=1)
-        for inum, inode in self.inodes.items():
-            inode.nlink = sum(not entry.is_directory and entry.inum == inum for entry in names)
-
-    def setup(self) -> Iterator[Invocation]:
-        """Makes each file under its first name and links the others to it. Directories of the root come first; one
-        below them that holds something is made in the root and moved."""
-        first: dict[Any, tuple[Any, Any]] = {}
-        top = self.directories[self.root].entries
-        yield from self._fill(top, None, first)
-        for above, entry in top.items():
-            if entry.is_directory:
-                yield from self._fill(self.directories[entry.directory].entries, above, first)
-        for above, entry in top.items():
-            if entry.is_directory:
-                for name, inner in self.directories[entry.directory].entries.items():
-                    below = self.directories[inner.directory].entries if inner.is_directory else {}
-                    if below:
-                        yield invoke("mkdir", deep=False, parent=ASIDE, name=ASIDE)
-                        yield from self._fill(below, ASIDE, first)
-                        yield invoke("rename", **_place("src", None, ASIDE), **_place("dst", above, name))
-
-    def _fill(
-        self, entries: Mapping[Name, Entry], above: Any, first: dict[Any, tuple[Any, Any]]
-    ) -> Iterator[Invocation]:
-        for name, entry in entries.items():
-            place = {"deep": above is not None, "parent": name if above is None else above, "name": name}
-            if entry.is_directory:
-                if above is None or above == ASIDE or not self.directories[entry.directory].entries:
-                    yield invoke("mkdir", **place)
-            elif entry.inum in first:
-                yield invoke("link", **_place("old", *first[entry.inum]), **_place("new", above, name))
-            else:
-                first[entry.inum] = above, name
-                if self._is_link(entry):
-                    yield invoke("symlink", target=self.inodes[entry.inum].target, **place)
-                else:
-                    yield invoke("open", **place, creat=True, excl=True)
-
-    def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterator[Invocation]:
-        """Looks at every path of the test's names, not following links, and at where they lead."""
-        for name in values[Name]:
-            for asked in ("lstat", "readlink"):
-                yield invoke(asked, deep=False, parent=name, name=name)
-        for parent in values[Name]:
-            for name in values[Name]:
-                yield invoke("lstat", deep=True, parent=parent, name=name)
-
-
-def _place(word: str, above: Any, name: Any) -> dict[str, Any]:
-    """The parameters of one of two paths."""
-    return {f"{word}_deep": above is not None, f"{word}_parent": name if above is None else above, word: name}
-
-
-class Posix(Trees):
-    """All of it."""
-
-    interface_name = "posix"
-
-    def __init__(self) -> None:
-        """An empty root."""
-        super().__init__()
-        self.root = unused(Directory)
-        self.directories[self.root] = Node(entries=Map(), parent=self.root, name=None)
+    def leads_to_the_same(self, one: Entry, other: Entry) -> bool:
+        """Whether two entries, neither of them a directory, are two names of one file or link."""
+        if one.is_link != other.is_link:
+            return False
+        return bool(one.link == other.link if one.is_link else one.inum == other.inum)

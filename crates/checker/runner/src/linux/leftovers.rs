@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use super::operation::{Operation, Path, check_name};
 use super::system_call::{check, system_call};
+use super::calls::signals::take_all;
+use super::target::{Linux, call};
 use super::{held, reserved};
 use crate::crew::Crew;
 use crate::execution::{Execution, Marks};
@@ -70,6 +72,12 @@ pub struct Leftovers {
     mapped: [Option<Place>; PROCESS_LIMIT],
     /// The process whose call is being prepared.
     process: usize,
+    /// Per process, the user who makes its calls; 0 is the superuser.
+    users: [u32; PROCESS_LIMIT],
+    /// Whether a process may have sent itself a signal.
+    signalled: bool,
+    /// The number of each process to the kernel, once it has been asked for.
+    process_ids: [u64; PROCESS_LIMIT],
 }
 
 impl Leftovers {
@@ -90,6 +98,9 @@ impl Leftovers {
             picked: [const { Vec::new() }; PROCESS_LIMIT],
             mapped: [None; PROCESS_LIMIT],
             process: 0,
+            users: [0; PROCESS_LIMIT],
+            signalled: false,
+            process_ids: [0; PROCESS_LIMIT],
         }
     }
 
@@ -108,6 +119,41 @@ impl Leftovers {
         self.pages.clear();
         self.picked.iter_mut().for_each(Vec::clear);
         self.mapped = [None; PROCESS_LIMIT];
+        self.users = [0; PROCESS_LIMIT];
+        self.signalled = false;
+    }
+
+    /// A user makes the calls of the acting process from now on.
+    pub fn becomes(&mut self, user: u32) {
+        self.users[self.process] = user;
+    }
+
+    /// The user who makes the calls of the acting process; 0 is the superuser.
+    #[must_use]
+    pub fn user(&self) -> u32 {
+        self.users[self.process]
+    }
+
+    /// A process sends itself a signal that stays pending.
+    pub fn signalled(&mut self) {
+        self.signalled = true;
+    }
+
+    /// The number of the acting process.
+    #[must_use]
+    pub fn process_id(&self) -> u64 {
+        self.process_ids[self.process]
+    }
+
+    /// Asks each process for its number, unless it has said it before: homes are children of theirs.
+    pub(super) fn learn_process_ids(&mut self, crew: &mut Crew<Linux>, agents: Agents) {
+        for place in agents.iter() {
+            if self.process_ids[place.process()] != 0 {
+                continue;
+            }
+            let number = if matches!(place, Place::Home { .. }) { libc::SYS_getppid } else { libc::SYS_getpid };
+            self.process_ids[place.process()] = call(crew, place, number, []).cast_unsigned();
+        }
     }
 
     /// The directory that holds the directories of all windows, on the file system under test.
@@ -225,6 +271,13 @@ impl Leftovers {
         agents: Agents,
     ) -> Result<(), String> {
         for agent in agents.iter() {
+            if self.signalled {
+                let worker = match agent {
+                    Place::Home { process } => Place::Worker { process, core: 0 },
+                    worker @ Place::Worker { .. } => worker,
+                };
+                steps(crew, worker, [], take_all);
+            }
             let open = self.open_descriptors(agent.process());
             if let Some(worker) = self.mapped[agent.process()] {
                 let result = steps(crew, worker, open, |operation| unmap_all().min(close_open(operation)));

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::access;
 pub use super::access::PAGE_BYTES;
-use super::system_call::system_call_marked;
+use super::system_call::{system_call, system_call_marked};
 use crate::marker;
 use crate::target::Marks;
 
@@ -187,6 +187,10 @@ pub struct Operation {
     pub paths: [Path; 2],
     /// The numbers that a call returns beside its result.
     pub numbers: [i32; 2],
+    /// Two buffers, each an address and a length; or other numbers that arguments point to.
+    pub vectors: [u64; 4],
+    /// The user who makes the system call, other than the superuser.
+    pub user: u32,
     /// What `fstat` and its kin write.
     stat: MaybeUninit<libc::stat>,
     /// What an observation returns.
@@ -206,6 +210,8 @@ impl Default for Operation {
             arguments: [0; 6],
             paths: [Path::default(), Path::default()],
             numbers: [0; 2],
+            vectors: [0; 4],
+            user: 0,
             stat: MaybeUninit::zeroed(),
             report: Report { count: 0, numbers: [0; REPORT_LIMIT] },
             page: Page([0; PAGE_BYTES]),
@@ -262,6 +268,7 @@ impl Operation {
     /// Prepares an action with the given arguments; the others are 0.
     pub fn set<const N: usize>(&mut self, action: Action, arguments: [u64; N]) {
         self.action = action;
+        self.user = 0;
         self.arguments = [0; 6];
         self.arguments[..N].copy_from_slice(&arguments);
     }
@@ -298,6 +305,14 @@ impl Operation {
     /// Executes the action and returns its result, for [`Outcome::of`].
     pub fn execute(&mut self, marks: Marks) -> i64 {
         match self.action {
+            Action::SystemCall(number) if self.user != 0 => {
+                let user = u64::from(self.user);
+                // The thread alone changes, and can come back for what it keeps as its saved number (setresuid).
+                system_call(libc::SYS_setresuid, [user, user, 0]);
+                let result = system_call_marked(number, self.arguments, marks);
+                system_call(libc::SYS_setresuid, [0, 0, 0]);
+                result
+            }
             Action::SystemCall(number) => system_call_marked(number, self.arguments, marks),
             Action::Load => access::load(self.arguments[0], marks).map_or_else(signalled, i64::from),
             Action::Store => {

@@ -55,6 +55,10 @@ pub fn shared_slots() -> io::Result<&'static Slots<Operation>> {
 /// Starts the actors of `core_count` cores and as many processes, and runs `coordinate` in the home of process 0. Returns,
 /// with a description, when any of them ends: the guest is of no use any more.
 pub fn run(slots: &'static Slots<Operation>, core_count: usize, coordinate: impl FnOnce(Crew<Linux>)) -> String {
+    // What files and directories are made with, all may do with them; a test denies it where it is about rights.
+    // SAFETY: changes this process's mask alone.
+    unsafe { libc::umask(0) };
+    super::calls::signals::block();
     let mut coordinate = Some(coordinate);
     let mut first = None;
     for number in 0..core_count {

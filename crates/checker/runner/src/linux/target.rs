@@ -60,6 +60,7 @@ impl Target for Linux {
         calls: impl Iterator<Item = usize>,
     ) -> Result<(), String> {
         self.leftovers.begin_window();
+        self.leftovers.learn_process_ids(crew, agents);
         let (mut relative, mut enters) = (false, false);
         for call in calls {
             match self.calls[call].names {
@@ -74,7 +75,7 @@ impl Target for Linux {
         self.leftovers.starting_directory();
         let path = &mut crew.operation(COORDINATOR).paths[0];
         path.set(&[self.leftovers.prefix()])?;
-        check("making a directory", system_call(libc::SYS_mkdir, [path.address(), 0o755]))?;
+        check("making a directory", system_call(libc::SYS_mkdir, [path.address(), 0o777]))?;
         for place in agents.iter() {
             // The path goes by the actor's operation: other processes do not share the coordinator's memory.
             let path = &mut crew.operation(place).paths[0];

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from commutant.interfaces.posix.operations import Operations
+from commutant.interfaces.posix.operations import FileOperations
 from commutant.interfaces.posix.state import Address, Flag, Inum, MappedPage, Number, Page
 from commutant.lang import Invocation, Process, invoke, setup_call
 
 
-class MemorySetup(Operations):
+class MemorySetup(FileOperations):
     """The call that maps files, and memory as a sequence of calls."""
 
     @setup_call

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
 
-from commutant.interfaces.posix.operations import Operations
+from commutant.interfaces.posix.operations import FileOperations
 from commutant.interfaces.posix.state import Data, Descriptor, Inum, Number, Pipe
 from commutant.lang import Invocation, Map, Process, invoke, now, setup_call, unused
 
 
-class PipeSetup(Operations):
+class PipeSetup(FileOperations):
     """The calls that make pipes."""
 
     @setup_call
@@ -28,7 +29,7 @@ class PipeSetup(Operations):
     @setup_call
     def open_pipe(self, process: Process, fd: Number, pipe: Number, write_end: bool) -> None:
         """Opens an end of the pipe under exactly this number, with O_NONBLOCK."""
-        self.descriptors[process, fd] = Descriptor(
+        end = Descriptor(
             pipe=True,
             write_end=write_end,
             inum=self._pipes[pipe],
@@ -36,6 +37,7 @@ class PipeSetup(Operations):
             readable=not write_end,
             writable=write_end,
         )
+        self.put_descriptor(process, fd, end)
 
     @setup_call
     def forget_pipe(self, pipe: Number, other_readers: bool, other_writers: bool) -> None:
@@ -44,15 +46,24 @@ class PipeSetup(Operations):
         forgotten.other_readers = other_readers
         forgotten.other_writers = other_writers
 
-    def make_pipes(self, numbers: Mapping[Inum, int]) -> Iterator[Invocation]:
-        """Makes the pipes of this state, which get these numbers, and opens their ends."""
+    def complete_pipes(self) -> None:
+        """Pages that wait in a pipe between those that calls read and write are zero."""
+        for pipe in self.pipes.values():
+            waiting = [(place, pipe.pages.get(place, self.zero)) for place in range(pipe.head, pipe.tail)]
+            pipe.pages.clear()
+            pipe.pages.update(waiting)
+
+    def make_pipes(
+        self, numbers: Mapping[Inum, int], chosen: Container[tuple[Process, Any]] | None = None
+    ) -> Iterator[Invocation]:
+        """Makes the pipes of this state, which get these numbers, and opens the chosen ends or all."""
         for inum, number in numbers.items():
             pipe = self.pipes[inum]
             yield invoke("make_pipe", pipe=number)
             for place in range(pipe.head, pipe.tail):
                 yield invoke("fill_pipe", pipe=number, data=pipe.pages[place])
-        for (process, fd), descriptor in self.descriptors.items():
-            if descriptor.pipe:
+        for process, fd, descriptor in self.open_descriptors():
+            if descriptor.pipe and (chosen is None or (process, fd) in chosen):
                 yield invoke(
                     "open_pipe",
                     process=process,

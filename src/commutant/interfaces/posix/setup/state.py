@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commutant.interfaces.posix.setup.files import FileSetup
+from commutant.interfaces.posix.setup.files import NamedFileSetup
 from commutant.interfaces.posix.setup.memory import MemorySetup
 from commutant.interfaces.posix.setup.pipes import PipeSetup
 from commutant.interfaces.posix.state import Directory, Inum
 from commutant.lang import Invocation, Process, invoke
 
 
-class StateSetup(FileSetup, PipeSetup, MemorySetup):
+class StateSetup(NamedFileSetup, PipeSetup, MemorySetup):
     """Builds any state that the areas of POSIX admit."""
 
     def complete(self) -> None:
-        """Pages that wait in a pipe between those that calls read and write are zero."""
-        for pipe in self.pipes.values():
-            waiting = [(place, pipe.pages.get(place, self.zero)) for place in range(pipe.head, pipe.tail)]
-            pipe.pages.clear()
-            pipe.pages.update(waiting)
+        """Fills what waits in pipes between the pages of which calls speak."""
+        self.complete_pipes()
 
     def setup(self) -> Iterator[Invocation]:
         """Builds this state."""

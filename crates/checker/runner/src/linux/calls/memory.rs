@@ -20,6 +20,8 @@ pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new("mprotect", &["address", "writable"], mprotect, success).of_memory(),
     LinuxCall::new("memread", &["address"], memread, number).of_memory(),
     LinuxCall::new("memwrite", &["address", "data"], memwrite, success).of_memory(),
+    LinuxCall::new("msync", &["address"], msync, success).of_memory(),
+    LinuxCall::new("madvise", &["address"], madvise, success).of_memory(),
 ];
 
 pub(super) const LENGTH: u64 = PAGE_BYTES as u64;
@@ -68,6 +70,16 @@ fn munmap(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftover
 
 fn mprotect(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
     operation.call(libc::SYS_mprotect, [address(operation, arguments, 0)?, LENGTH, protection(arguments.flag(1)?)]);
+    Ok(())
+}
+
+fn msync(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    operation.call(libc::SYS_msync, [address(operation, arguments, 0)?, LENGTH, libc::MS_SYNC as u64]);
+    Ok(())
+}
+
+fn madvise(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
+    operation.call(libc::SYS_madvise, [address(operation, arguments, 0)?, LENGTH, libc::MADV_DONTNEED as u64]);
     Ok(())
 }
 

@@ -20,7 +20,11 @@ pub(super) mod memory;
 mod names;
 mod observation;
 mod planted;
+mod rights;
 mod setup;
+pub(super) mod signals;
+mod slots;
+mod tree_steps;
 mod trees;
 
 use wire::results::ResultsWriter;
@@ -130,6 +134,10 @@ pub fn all() -> impl Iterator<Item = &'static LinuxCall> {
         observation::CALLS,
         planted::CALLS,
         trees::CALLS,
+        rights::CALLS,
+        slots::CALLS,
+        signals::CALLS,
+        tree_steps::CALLS,
     ]
     .into_iter()
     .flatten()

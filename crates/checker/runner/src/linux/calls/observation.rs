@@ -34,10 +34,10 @@ pub(super) const CALLS: &[LinuxCall] = &[
     .of_memory(),
 ];
 
-type Numbers<'a> = std::slice::Iter<'a, i64>;
+pub(super) type Numbers<'a> = std::slice::Iter<'a, i64>;
 
 /// Writes the report, a sequence of items.
-fn write(operation: &Operation, results: &mut ResultsWriter, item: impl Fn(&mut Numbers<'_>, &mut ResultsWriter)) {
+pub(super) fn write(operation: &Operation, results: &mut ResultsWriter, item: impl Fn(&mut Numbers<'_>, &mut ResultsWriter)) {
     let Some(numbers) = operation.report.numbers() else { return write_too_long(results) };
     let (mut numbers, mut items) = (numbers.iter(), results.sequence());
     while !numbers.as_slice().is_empty() {
@@ -77,12 +77,12 @@ fn write_directory(operation: &Operation, times: bool, results: &mut ResultsWrit
     results.end_sequence(items);
 }
 
-fn next(numbers: &mut Numbers<'_>) -> i64 {
+pub(super) fn next(numbers: &mut Numbers<'_>) -> i64 {
     numbers.next().copied().unwrap_or_default()
 }
 
 /// Contents, written as their count and their pages.
-fn contents(numbers: &mut Numbers<'_>, results: &mut ResultsWriter) {
+pub(super) fn contents(numbers: &mut Numbers<'_>, results: &mut ResultsWriter) {
     let mut items = results.sequence();
     for _ in 0..next(numbers) {
         items.next();
@@ -125,7 +125,7 @@ fn push_no_contents(operation: &mut Operation) -> i64 {
 }
 
 /// Writes the pages of a file that is open for reading.
-fn push_file(operation: &mut Operation, descriptor: u64, size_bytes: i64) -> i64 {
+pub(super) fn push_file(operation: &mut Operation, descriptor: u64, size_bytes: i64) -> i64 {
     let place = begin_contents(&mut operation.report);
     let count = (size_bytes + PAGE - 1) / PAGE;
     for page in 0..count {

@@ -29,7 +29,7 @@ pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new("forget_pipe", &["pipe", "other_readers", "other_writers"], forget_pipe, nothing),
 ];
 
-const FILE_MODE: u64 = 0o644;
+const FILE_MODE: u64 = 0o666;
 
 /// Whether the file system has no files without a name. Atomic as a static must be: only process 0 makes and forgets files.
 static NEEDS_NAMES: AtomicBool = AtomicBool::new(false);
@@ -243,8 +243,9 @@ fn forget_file(operation: &mut Operation, arguments: &Arguments<'_>, leftovers: 
             if NEEDS_NAMES.load(Ordering::Relaxed) {
                 step!(system_call(libc::SYS_unlink, [operation.paths[0].address()]));
             }
-            // For the model this removes a name, which marks the time of the last change of status: so does this.
-            step!(system_call(libc::SYS_fchmod, [held, FILE_MODE]));
+            // For the model this removes a name, which marks the time of the last change of status: so does this, which
+            // leaves owner and group as they are (chown_common).
+            step!(system_call(libc::SYS_fchown, [held, u64::MAX, u64::MAX]));
             system_call(libc::SYS_close, [held])
         },
         [held],

@@ -1,0 +1,64 @@
+"""`posix`: what the areas of POSIX have beyond the paper, with nested directories, rights, and shared descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from commutant.interfaces.posix.advice import AdviceCalls
+from commutant.interfaces.posix.descriptors import Fstat, Seek
+from commutant.interfaces.posix.memory import MemoryCalls
+from commutant.interfaces.posix.opening import OpenPipe
+from commutant.interfaces.posix.signals import SignalCalls, SignalNumber
+from commutant.interfaces.posix.slots import DescriptionCalls, SlotCalls
+from commutant.interfaces.posix.tree_calls import NamedCalls
+from commutant.interfaces.posix.tree_files import OpenPath, RightCalls, Truncate
+from commutant.interfaces.posix.tree_setup import TreeObservation
+from commutant.interfaces.posix.trees import Directory
+from commutant.interfaces.posix.vectors import VectorCalls
+from commutant.lang import Invocation, Process, invoke, unused
+
+
+class Posix(
+    AdviceCalls,
+    MemoryCalls,
+    DescriptionCalls,
+    SlotCalls,
+    VectorCalls,
+    OpenPipe,
+    Seek,
+    Fstat,
+    RightCalls,
+    Truncate,
+    OpenPath,
+    NamedCalls,
+    SignalCalls,
+    TreeObservation,
+):
+    """All of it."""
+
+    interface_name = "posix"
+
+    def __init__(self) -> None:
+        """An empty root."""
+        super().__init__()
+        self.root = unused(Directory)
+        self.directories[self.root] = self.new_directory(None)
+
+    def begin(self, values: Mapping[type, Sequence[Any]]) -> Iterator[Invocation]:
+        """All processes are the superuser's."""
+        for process in values[Process]:
+            yield invoke("become", process=process, user=0)
+
+    def setup(self) -> Iterator[Invocation]:
+        """Builds this state: signals come last."""
+        yield from super().setup()
+        for process, signal in self.pending:
+            yield invoke("kill", process=process, signal=signal)
+
+    def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterator[Invocation]:
+        """Looks at all of it."""
+        for process in values[Process]:
+            for signal in values[SignalNumber]:
+                yield invoke("sigpending", process=process, signal=signal)
+        yield from super().observe(values)
