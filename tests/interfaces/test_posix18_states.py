@@ -12,7 +12,7 @@ import pytest
 from commutant.analyzer import SetAnalysis, analyze
 from commutant.analyzer.analysis import sets_of_calls
 from commutant.interfaces.posix.state import PIPE_CAPACITY_PAGES, Descriptor, Inode, MappedPage, Pipe
-from commutant.lang import Interface, Map, load_interface
+from commutant.lang import WHOLE_STATE, Interface, Map, load_interface
 from commutant.lang.nondeterminism import finite_values
 from commutant.lang.types import BoolType, IntType, OpaqueValue, SortType, TimeValue, Type
 from tests.analyzer.brute_force import commutes
@@ -115,6 +115,10 @@ def random_argument(type_: Type, chance: random.Random) -> Any:
 
 def is_well_formed(state: Interface) -> bool:
     for place, conditions in type(state).well_formedness().items():
+        if place == WHOLE_STATE:
+            if not all(condition(state) for condition in conditions):
+                return False
+            continue
         attribute, _, field = place.partition(".")
         entries = list(getattr(state, attribute).items())
         if field:
