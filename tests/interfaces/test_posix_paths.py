@@ -1,5 +1,5 @@
-"""posix18 and posix-commutative: every path of a pair, on a concrete state of its own, has the verdict of every order
-run on ordinary values.
+"""The POSIX interfaces: every path of a pair, on a concrete state of its own, has the verdict of every order run on
+ordinary values.
 
 So each path is reached by at least one state, and none is there that no state satisfies.
 """
@@ -24,6 +24,7 @@ PAIRS = [("posix18", *calls) for calls in sets_of_calls(load_interface("posix18"
     for calls in sets_of_calls(load_interface("posix-commutative"), None, 2)
     if {"open", "pipe", "fstatx"} & set(calls)
 ]
+POSIX_PAIRS = [("posix", *calls) for calls in sets_of_calls(load_interface("posix"), None, 2)]
 
 
 def check(pair: tuple[str, ...], stride: int) -> int:
@@ -66,14 +67,27 @@ def check(pair: tuple[str, ...], stride: int) -> int:
         ("posix18", "munmap", "memwrite"),
         ("posix-commutative", "open", "open"),
         ("posix-commutative", "link", "fstatx"),
+        ("posix", "dup", "setfl"),
+        ("posix", "truncate", "ftruncate"),
+        ("posix", "access", "chmod"),
+        ("posix", "madvise", "msync"),
+        ("posix", "kill", "sigpending"),
+        ("posix", "readv", "poll"),
     ],
     ids="-".join,
 )
 def test_paths(pair: tuple[str, ...]) -> None:
-    assert check(pair, stride=3) > 3
+    assert check(pair, stride=3 if pair[0] != "posix" else 11) > 3
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_every_path(pair: tuple[str, ...]) -> None:
     assert check(pair, stride=1) > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pair", POSIX_PAIRS, ids="-".join)
+def test_paths_of_posix(pair: tuple[str, ...]) -> None:
+    """Of all pairs, whose paths are many."""
+    assert check(pair, stride=20) > 0

@@ -15,26 +15,38 @@ import pytest
 
 from commutant.analyzer.analysis import explore_leaves, sets_of_calls
 from commutant.analyzer.condition import Fact, constants_of
-from commutant.interfaces.posix.trees import LINK_CALLS, SYMBOLIC_LINK, Entry, Inode, Node, Stat
+from commutant.interfaces.posix.files import LINK_CALLS, SymbolicLink, new_file
+from commutant.interfaces.posix.tree_calls import SYMBOLIC_LINK, TreeStat
+from commutant.interfaces.posix.trees import Caller, Entry
 from commutant.lang import Errno, Interface, Map, load_interface
-from commutant.lang.types import BoolType, OpaqueValue
+from commutant.lang.types import BoolType, IntType, OpaqueValue, Process, SortType, Type
 from tests.analyzer.brute_force import commutes
 from tests.analyzer.interpretation import World
 
 POSIX = load_interface("posix")
 NAMES = ["n0", "n1", "n2"]
 DIRECTORIES = [OpaqueValue("Directory", f"directory.{number}") for number in range(5)]
-FILES = [OpaqueValue("Inum", f"file.{number}") for number in range(4)]
-DOMAINS: dict[str, Sequence[Any]] = {"Name": NAMES, "Directory": DIRECTORIES, "Inum": FILES}
-PAIRS = sets_of_calls(POSIX, None, 2)
+FILES = [OpaqueValue("Inum", f"file.{number}") for number in range(2)]
+LINKS = [OpaqueValue("LinkNumber", f"link.{number}") for number in range(2)]
+DOMAINS: dict[str, Sequence[Any]] = {"Name": NAMES, "Directory": DIRECTORIES, "Inum": FILES, "LinkNumber": LINKS}
+CALLS = [
+    *("mkdir", "rmdir", "symlink", "readlink", "link", "unlink", "rename", "stat", "lstat"),
+    *("open", "access", "truncate"),
+]
+PAIRS = sets_of_calls(POSIX, CALLS, 2)
 
 
 def random_arguments(call: str, chance: random.Random) -> dict[str, Any]:
-    types = POSIX.signature(call).parameters
-    return {
-        name: chance.random() < 0.5 if isinstance(type_, BoolType) else chance.choice(NAMES)
-        for name, type_ in types.items()
-    }
+    return {name: _random_value(type_, chance) for name, type_ in POSIX.signature(call).parameters.items()}
+
+
+def _random_value(type_: Type, chance: random.Random) -> Any:
+    if isinstance(type_, BoolType):
+        return chance.random() < 0.5
+    if isinstance(type_, IntType):
+        return chance.randrange(3)
+    assert isinstance(type_, SortType)
+    return 0 if type_.sort is Process else chance.choice(NAMES)
 
 
 class Kernel:
@@ -48,7 +60,7 @@ class Kernel:
 
     def call(self, call: str, given: Mapping[str, Any]) -> Any:
         try:
-            return getattr(self, f"do_{call}")(**given)
+            return getattr(self, f"do_{call}")(**{name: one for name, one in given.items() if name != "process"})
         except OSError as error:
             assert error.errno is not None
             return Errno[_NAMES[error.errno]]
@@ -61,9 +73,14 @@ class Kernel:
         os.rmdir(self.path(**place))
         return 0
 
-    def do_open(self, creat: bool, excl: bool, **place: Any) -> int:
+    def do_open(self, creat: bool, excl: bool, trunc: bool, **more: Any) -> int:
+        place = {name: more[name] for name in ("deep", "parent", "name")}
         flags = os.O_RDWR | (os.O_CREAT if creat else 0) | (os.O_EXCL if excl and creat else 0)
-        os.close(os.open(self.path(**place), flags, 0o600))
+        os.close(os.open(self.path(**place), flags | (os.O_TRUNC if trunc else 0), 0o600))
+        return 0
+
+    def do_truncate(self, length: int, **place: Any) -> int:
+        os.truncate(self.path(**place), 4096 * length)
         return 0
 
     def do_symlink(self, target: str, **place: Any) -> int:
@@ -87,7 +104,7 @@ class Kernel:
         os.rename(source, self.path(given["dst_deep"], given["dst_parent"], given["dst"]))
         return 0
 
-    def do_access(self, **place: Any) -> int:
+    def do_access(self, write: bool, **place: Any) -> int:
         os.stat(self.path(**place))
         return 0
 
@@ -103,23 +120,31 @@ _NAMES = {getattr(__import__("errno"), one.name): one.name for one in Errno if h
 
 def _told(found: os.stat_result) -> tuple[Any, ...]:
     kind = {0o100000: 1, 0o040000: 2, 0o120000: 3}[found.st_mode & 0o170000]
-    return (kind, None if kind == 2 else found.st_nlink)
+    return (kind, None if kind == 2 else found.st_nlink, found.st_size // 4096 if kind == 1 else None)
 
 
 def shown(result: Any) -> Any:
-    return (result.kind, result.nlink) if isinstance(result, Stat) else result
+    return (result.kind, result.nlink, result.size) if isinstance(result, TreeStat) else result
+
+
+def empty_root() -> Any:
+    state: Any = POSIX()
+    state.callers[0] = Caller(is_superuser=True, user=0)
+    return state
 
 
 def sequence(root: Path, seed: object, length: int) -> None:
     chance = random.Random(f"{seed}")
     root.mkdir()
-    kernel, state = Kernel(root), POSIX()
+    kernel, state = Kernel(root), empty_root()
     trail = []
     for _ in range(length):
-        call = chance.choice(POSIX.call_names())
+        call = chance.choice(CALLS)
         given = random_arguments(call, chance)
         trail.append((call, given))
         mine, theirs = shown(getattr(state, call)(**given)), kernel.call(call, given)
+        if call == "open" and mine == 0:
+            assert state.close(0, 0) == 0  # as the kernel's
         assert mine == theirs, f"model {mine}, kernel {theirs}: {trail}"
     shutil.rmtree(root)
 
@@ -137,13 +162,14 @@ def test_many_random_sequences_on_this_kernel(tmp_path: Path) -> None:
 
 def random_tree(chance: random.Random, *, links: bool) -> Interface:
     """A small tree: files under several names, empty and full directories, links below the root."""
-    state: Any = POSIX()
+    state = empty_root()
     state.root = DIRECTORIES[0]
-    state.directories = Map({DIRECTORIES[0]: Node(entries=Map(), parent=DIRECTORIES[0], name="n0")})
+    state.directories = Map({DIRECTORIES[0]: state.new_directory("n0")})
     free = DIRECTORIES[1:]
-    kinds = {inum: links and place >= 2 for place, inum in enumerate(FILES)}
     for inum in FILES:
-        state.inodes[inum] = Inode(nlink=chance.randrange(1, 3), is_link=kinds[inum], target=chance.choice(NAMES))
+        state.inodes[inum] = new_file(chance.randrange(3), 0, nlink=chance.randrange(1, 3))
+    for number in LINKS:
+        state.links[number] = SymbolicLink(nlink=chance.randrange(1, 3), target=chance.choice(NAMES), mtime=1, ctime=1)
 
     def fill(directory: OpaqueValue, depth: int) -> None:
         for name in NAMES:
@@ -152,13 +178,15 @@ def random_tree(chance: random.Random, *, links: bool) -> Interface:
                 continue
             if kind < 0.7 and depth < 2 and free:
                 below = free.pop()
-                state.directories[below] = Node(entries=Map(), parent=directory, name=name)
+                node = state.directories[below] = state.new_directory(name)
+                node.parent = directory
                 state.directories[directory].entries[name] = Entry(is_directory=True, directory=below)
                 if chance.random() < 0.6:
                     fill(below, depth + 1)
+            elif links and depth and kind > 0.85:
+                state.directories[directory].entries[name] = Entry(is_link=True, link=chance.choice(LINKS))
             elif depth < 2 or kind > 0.9:
-                inum = chance.choice([one for one in FILES if depth or not kinds[one]])
-                state.directories[directory].entries[name] = Entry(inum=inum)
+                state.directories[directory].entries[name] = Entry(inum=chance.choice(FILES))
 
     fill(DIRECTORIES[0], 0)
     return state  # type: ignore[no-any-return]
@@ -202,6 +230,9 @@ def tree_of(calls: tuple[str, ...]) -> Tree:
 def check(calls: tuple[str, ...], chance: random.Random) -> bool:
     state = random_tree(chance, links=any(call in LINK_CALLS for call in calls))
     placed = [(call, random_arguments(call, chance)) for call in calls]
+    if {*calls} <= {"link", "rename"}:
+        for _, given in placed:
+            given.update({name: True for name in given if name.endswith("deep")})
     verdicts = tree_of(calls).verdicts(World.of(state, placed))
     where = f"{state.directories} {state.inodes} {placed}"  # type: ignore[attr-defined]
     assert verdicts - {None}, f"no path for {where}"
@@ -210,7 +241,7 @@ def check(calls: tuple[str, ...], chance: random.Random) -> bool:
     return expected
 
 
-FEW_PATHS = [calls for calls in PAIRS if not {"link", "rename", "open"} & {*calls}]
+FEW_PATHS = [calls for calls in PAIRS if not {"link", "rename", "open", "access", "truncate"} & {*calls}]
 
 
 def test_small_trees_of_pairs_with_few_paths() -> None:
@@ -237,14 +268,14 @@ def test_many_small_trees(calls: tuple[str, ...]) -> None:
 
 def test_a_file_does_not_replace_the_directory_that_it_stands_in() -> None:
     """ENOTEMPTY comes before EISDIR (do_renameat2, where lock_rename found the target above the source)."""
-    state: Any = POSIX()
+    state = empty_root()
     state.mkdir(False, "n0", "n0")
-    state.open(True, "n0", "n1", True, False)
+    state.open(0, True, "n0", "n1", True, False, False, True, True)
     assert state.rename(True, "n0", "n1", False, "n0", "n0") == Errno.ENOTEMPTY
 
 
 def test_links_that_lead_to_themselves_are_a_loop() -> None:
-    state: Any = POSIX()
+    state = empty_root()
     assert state.symlink("n0", False, "n0", "n0") == 0
     assert state.stat(False, "n0", "n0") == Errno.ELOOP
     assert state.lstat(False, "n0", "n0").kind == SYMBOLIC_LINK

@@ -6,9 +6,8 @@ use posix_calls::directories;
 use posix_calls::memory;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{
-    AccessError, AccessMode, Attributes, DataOperations, Errno, Fields, Follow, MemoryOperations, NumberChoice, ObjectOperations,
-    OnExec, OpenFlags,
-    Protection, Start, StatusFlags,
+    AccessError, AccessMode, Attributes, DataOperations, Errno, Fields, Follow, MemoryOperations, NumberChoice,
+    ObjectOperations, OnExec, OpenFlags, Protection, Start, StatusFlags,
 };
 
 use posix_calls::memory::{Address, MappedObject};

@@ -384,7 +384,8 @@ impl<H> Operation<H> {
             Work::Own { user, mode } => outside::own(actor, path, user, mode),
             Work::PeekPath { times } => outside::peek_path(actor, path, times),
             Work::PeekSlots => {
-                let open: Vec<u32> = actor.descriptors(process).into_iter().filter(|&fd| outside::is_numbered(fd)).collect();
+                let open: Vec<u32> =
+                    actor.descriptors(process).into_iter().filter(|&fd| outside::is_numbered(fd)).collect();
                 file_calls::peek_slots(&actor.enter(process), &open)
             }
             Work::PeekMemory => memory::peek(actor, process, &self.chosen),

@@ -13,8 +13,8 @@ use wire::value::Value;
 
 use crate::calls;
 use crate::subject::Subject;
-use crate::tree_arguments;
 use crate::surroundings::{SETUP_PROCESS, Surroundings};
+use crate::tree_arguments;
 use crate::values::{PAGE_BYTES, number, page, pages_of, status};
 
 /// Where files are under construction.

@@ -163,11 +163,13 @@ mod tests {
     #[test]
     fn users_are_nobody_special_and_the_set_up_is() {
         let users: Vec<u32> = LONG.credentials().iter().map(|credentials| credentials.user).collect();
-        assert_eq!(users, [1000, 1001, 1000, 1001, 1000, 1001, 0, 1000, 1001]);
+        assert_eq!(users[..9], [1000, 1001, 1000, 1001, 1000, 1001, 0, 1000, 1001]);
+        assert_eq!(users[LONG.process_of_user(1)..], [1001, 1002, 1003, 1004, 1005, 1006]);
         assert_eq!([0, 1, 2].map(|core| LONG.caller(core)), [Some(7), Some(8), Some(7)]);
         let usual = Surroundings::default();
-        assert!(usual.credentials().iter().all(Credentials::is_superuser));
-        assert_eq!((usual.credentials().len(), usual.caller(1)), (SETUP_PROCESS + 1, None));
+        assert!(usual.credentials()[..=SETUP_PROCESS].iter().all(Credentials::is_superuser));
+        assert_eq!((usual.process_of_user(1), usual.caller(1)), (SETUP_PROCESS + 1, None));
+        assert_eq!(usual.credentials().len(), usual.process_of_user(USERS_OF_TESTS) + 1);
     }
 
     #[test]

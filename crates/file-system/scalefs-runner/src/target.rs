@@ -483,12 +483,8 @@ const OPEN_FLAGS: [(usize, OpenFlags); 5] = [
     (4, OpenFlags::READ),
     (5, OpenFlags::WRITE),
 ];
-const TREE_OPEN_FLAGS: [(usize, OpenFlags); 4] = [
-    (3, OpenFlags::CREATE),
-    (4, OpenFlags::EXCLUSIVE),
-    (5, OpenFlags::TRUNCATE),
-    (7, OpenFlags::READ),
-];
+const TREE_OPEN_FLAGS: [(usize, OpenFlags); 4] =
+    [(3, OpenFlags::CREATE), (4, OpenFlags::EXCLUSIVE), (5, OpenFlags::TRUNCATE), (7, OpenFlags::READ)];
 const PLAIN: DescriptorOptions = DescriptorOptions::PLAIN;
 const ANY: DescriptorOptions = DescriptorOptions { number: NumberChoice::Any, ..PLAIN };
 
@@ -625,7 +621,10 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 if !flags.contains(OpenFlags::CREATE) {
                     flags.remove(OpenFlags::EXCLUSIVE); // without O_CREAT, O_EXCL says nothing on Linux
                 }
-                Work::Open { flags, options: DescriptorOptions { status: file_calls::status(arguments.flag(6)?), ..PLAIN } }
+                Work::Open {
+                    flags,
+                    options: DescriptorOptions { status: file_calls::status(arguments.flag(6)?), ..PLAIN },
+                }
             }
             ("place_file", _) => {
                 paths[0] = Some(self.construction(small(arguments, 0)?));

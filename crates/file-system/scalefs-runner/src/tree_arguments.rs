@@ -96,7 +96,16 @@ pub fn status(attributes: Attributes, fields: Fields, times: bool) -> Value<'sta
     let may = |bit: u32| only(has_rights, Value::Bool(attributes.mode & bit != 0));
     let owner = attributes.user.saturating_sub(if attributes.user == 0 { 0 } else { USERS });
     Value::Struct(vec![
-        ("kind".into(), Value::Int(if of_directory { 2 } else if of_link { 3 } else { 1 })),
+        (
+            "kind".into(),
+            Value::Int(if of_directory {
+                2
+            } else if of_link {
+                3
+            } else {
+                1
+            }),
+        ),
         ("ino".into(), only(!of_directory && !of_link, identity("Inum"))),
         ("link".into(), only(of_link, identity("LinkNumber"))),
         ("directory".into(), only(of_directory, identity("Directory"))),

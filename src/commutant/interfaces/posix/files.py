@@ -28,6 +28,7 @@ class User(Sort, numbered=True, content=True):
 Right = Annotated[bool, Only(True, unless=RIGHT_CALLS)]
 """A right: granted where no call of a set is about rights."""
 
+
 class LinkNumber(Sort, opaque=True, word="symbolic link"):
     """The inode number of a symbolic link."""
 

@@ -49,7 +49,7 @@ class Opening(NewDescriptors, Operations):
                 return Errno.EEXIST
             inum = self.names[key]
             if trunc:
-                self.truncate(inum)
+                self.empty_file(inum)
         elif not creat:
             return Errno.ENOENT
         else:

@@ -78,7 +78,7 @@ class FileOperations(FileState):
             inode.length = page + 1
         inode.mtime = inode.ctime = now()
 
-    def truncate(self, inum: Inum) -> None:
+    def empty_file(self, inum: Inum) -> None:
         """Empties a file and marks its times, even if it was empty (Linux: do_truncate).
 
         Private copies of its pages are lost too: what happens to them is unspecified in POSIX, and Linux unmaps them

@@ -43,7 +43,8 @@ class Posix(
         """An empty root."""
         super().__init__()
         self.root = unused(Directory)
-        self.directories[self.root] = self.new_directory(None)
+        nameless: Any = None
+        self.directories[self.root] = self.new_directory(nameless)
 
     def begin(self, values: Mapping[type, Sequence[Any]]) -> Iterator[Invocation]:
         """All processes are the superuser's."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from commutant.lang import Errno, Interface, Process, Set, Sort, call
 
+
 class SignalNumber(Sort, numbered=True):
     """A signal of those that are not queued: SIGUSR1, SIGUSR2, and others."""
 

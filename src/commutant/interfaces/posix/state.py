@@ -158,7 +158,7 @@ class FileState(Interface):
     @well_formed("memory")
     def mappings_lead_to_files(self, key: tuple[Process, Address], mapping: MappedPage) -> bool:
         """A file mapping has a file behind it. A shared writable one comes from a descriptor open for writing, and the
-        copy of a private one lies within the file (see `truncate`)."""
+        copy of a private one lies within the file (see `empty_file`)."""
         if mapping.anonymous:
             return True
         if mapping.shared and mapping.writable and not mapping.may_write:

@@ -17,8 +17,8 @@ _MIXED_WITH = (
 )
 
 Deep = Annotated[bool, Only(True, unless=_MIXED_WITH)]
-"""Paths of link and rename have two components in sets without another call on paths: two of these calls have four paths,
-whose mixed lengths make most of the work and show nothing that sets with other calls do not."""
+"""Paths of link and rename have two components in sets without another call on paths: two of these calls have four
+paths, whose mixed lengths make most of the work and show nothing that sets with other calls do not."""
 
 
 class TreeStat(Struct):
@@ -47,7 +47,6 @@ class TreeStats(Trees):
         """The answer for an entry, with what is asked for."""
         if isinstance(entry, Errno):
             return entry
-        left_out: Any = None
         told: dict[str, Any] = dict.fromkeys(_FIELDS)
         of: Any
         if entry.is_directory:

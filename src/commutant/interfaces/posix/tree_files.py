@@ -18,7 +18,7 @@ class CutCalls(Slots, Trees):
 
     def truncate_to(self, inum: Inum, length: int) -> None:
         """Makes a file so long and marks its times. Private copies of pages that are cut away are lost (see
-        `truncate` of the operations)."""
+        `empty_file`)."""
         file = self.inodes[inum]
         file.cut(length)
         file.mtime = file.ctime = now()
@@ -54,8 +54,10 @@ class OpenPath(CutCalls):
         at_offset: Flag,
         readable: bool,
     ) -> Errno | int:
-        """open(2) with O_RDWR or O_WRONLY, and perhaps O_CREAT, O_EXCL and O_TRUNC, and O_APPEND unless `at_offset`; returns the lowest free
-        descriptor (open_last_lookups, do_open, handle_truncate)."""
+        """open(2) with O_RDWR or O_WRONLY, and perhaps O_CREAT, O_EXCL and O_TRUNC, and O_APPEND unless `at_offset`.
+
+        Returns the lowest free descriptor (open_last_lookups, do_open, handle_truncate).
+        """
         inum = self._opened(process, deep, parent, name, creat, excl, trunc)
         if isinstance(inum, Errno):
             return inum
@@ -153,7 +155,7 @@ class RightCalls(Trees):
         found = self.object_at(deep, parent, name)
         if isinstance(found, Errno):
             return found
-        caller = self.stands_for(process)
+        caller = self.calling_user(process)
         if caller is not None and not (found.owner == caller.user and owner == caller.user):
             return Errno.EPERM
         found.owner = owner
@@ -175,7 +177,7 @@ class RightCalls(Trees):
 
     def _is_owner(self, process: Process, found: File | Node) -> bool:
         """Whether the process may do what the owner may (Linux: inode_owner_or_capable)."""
-        caller = self.stands_for(process)
+        caller = self.calling_user(process)
         return caller is None or bool(found.owner == caller.user)
 
     def _status_changed(self, found: File | Node) -> None:

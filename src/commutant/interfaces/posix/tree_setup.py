@@ -58,9 +58,7 @@ class TreeSetup(FileSetup, PipeSetup, MemorySetup, Slots, TreeStats):
         self.named_anew(entry, 1)
 
     @setup_call
-    def own_file(
-        self, file: Number, owner: User, owner_writes: bool, others_write: bool
-    ) -> None:
+    def own_file(self, file: Number, owner: User, owner_writes: bool, others_write: bool) -> None:
         """Gives a file away, with these rights."""
         of = self.inodes[self._files[file]]
         of.owner, of.owner_writes, of.others_write = owner, owner_writes, others_write
@@ -81,9 +79,7 @@ class TreeSetup(FileSetup, PipeSetup, MemorySetup, Slots, TreeStats):
         of.owner, of.owner_writes, of.others_write = owner, owner_writes, others_write
 
     @setup_call
-    def own_root(
-        self, owner: User, owner_writes: bool, others_write: bool
-    ) -> None:
+    def own_root(self, owner: User, owner_writes: bool, others_write: bool) -> None:
         """Gives the root away, with these rights."""
         of = self.directories[self.root]
         of.owner, of.owner_writes, of.others_write = owner, owner_writes, others_write
@@ -143,7 +139,9 @@ class TreeSetup(FileSetup, PipeSetup, MemorySetup, Slots, TreeStats):
             if slot.description in first:
                 copies.append((process, first[slot.description], fd))
             first.setdefault(slot.description, fd)
-        opened = [(process, fd) for (process, fd) in self.descriptors if (process, fd) not in {(p, t) for p, _, t in copies}]
+        opened = [
+            (process, fd) for (process, fd) in self.descriptors if (process, fd) not in {(p, t) for p, _, t in copies}
+        ]
         yield from self.open_files(files, opened)
         yield from self.make_pipes(pipes, opened)
         for process, fd in opened:

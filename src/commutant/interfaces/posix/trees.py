@@ -1,4 +1,4 @@
-"""Names in nested directories, as Linux has them, with hard and symbolic links: the state of `posix`, and lookups in it.
+"""Names in nested directories, with hard and symbolic links, as Linux has them: the state of `posix`, and lookups.
 
 A path is absolute and has one component, or two (`deep`): `parent/name`. Lengths mix, for with one length alone no call
 empties the directory that another removes. Directories nest as deep as they like below that.
@@ -18,7 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from commutant.interfaces.posix.files import LINK_CALLS, RIGHT_CALLS, File, LinkNumber, Right, SymbolicLink, User, new_file
+from commutant.interfaces.posix.files import (
+    LINK_CALLS,
+    RIGHT_CALLS,
+    File,
+    LinkNumber,
+    Right,
+    SymbolicLink,
+    User,
+    new_file,
+)
 from commutant.interfaces.posix.operations import FileOperations
 from commutant.interfaces.posix.state import Inode, Inum, Name
 from commutant.lang import Constant, Errno, Map, Only, Process, Sort, Struct, now, unused, well_formed
@@ -111,19 +120,19 @@ class Trees(FileOperations):
         """A user has a number of its own."""
         return bool(caller.is_superuser or caller.user != self.superuser)
 
-    def stands_for(self, process: Process) -> Caller | None:
+    def calling_user(self, process: Process) -> Caller | None:
         """The user who makes the calls of a process; None for the superuser."""
         caller = self.callers[process]
         return None if caller.is_superuser else caller
 
     def user_of(self, process: Process) -> User:
         """The user whose files the process makes."""
-        caller = self.stands_for(process)
+        caller = self.calling_user(process)
         return self.superuser if caller is None else caller.user
 
     def may_write(self, process: Process, file: File | Node) -> bool:
         """Whether the process may write (Linux: generic_permission, of a world without groups)."""
-        caller = self.stands_for(process)
+        caller = self.calling_user(process)
         if caller is None:
             return True
         return bool(file.owner_writes if file.owner == caller.user else file.others_write)

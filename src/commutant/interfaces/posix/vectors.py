@@ -22,7 +22,7 @@ class VectorCalls(DataCalls, Slots):
     def start_of_write(self, descriptor: Descriptor, page: int) -> int:
         """The end of the file with O_APPEND, for pwrite too (pwrite(2): a fault of Linux; POSIX has the page)."""
         length: int = self.inodes[descriptor.inum].length
-        return page if descriptor.at_offset else length  # type: ignore[attr-defined]
+        return page if descriptor.at_offset else length
 
     @call
     def readv(self, process: Process, fd: Number) -> Errno | ReadPages:

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use super::calls::signals::take_all;
 use super::operation::{Operation, Path, check_name};
 use super::system_call::{check, system_call};
-use super::calls::signals::take_all;
 use super::target::{Linux, call};
 use super::{held, reserved};
 use crate::crew::Crew;

@@ -37,7 +37,11 @@ pub(super) const CALLS: &[LinuxCall] = &[
 pub(super) type Numbers<'a> = std::slice::Iter<'a, i64>;
 
 /// Writes the report, a sequence of items.
-pub(super) fn write(operation: &Operation, results: &mut ResultsWriter, item: impl Fn(&mut Numbers<'_>, &mut ResultsWriter)) {
+pub(super) fn write(
+    operation: &Operation,
+    results: &mut ResultsWriter,
+    item: impl Fn(&mut Numbers<'_>, &mut ResultsWriter),
+) {
     let Some(numbers) = operation.report.numbers() else { return write_too_long(results) };
     let (mut numbers, mut items) = (numbers.iter(), results.sequence());
     while !numbers.as_slice().is_empty() {

@@ -15,13 +15,8 @@ use crate::arguments::Arguments;
 pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new("place_file", &["file", "deep", "parent", "name"], place_file, nothing).by(Names::Relative),
     LinuxCall::new("own_file", &["file", "owner", "owner_writes", "others_write"], own_file, nothing),
-    LinuxCall::new(
-        "own_path",
-        &["deep", "parent", "name", "owner", "owner_writes", "others_write"],
-        own_path,
-        nothing,
-    )
-    .by(Names::Relative),
+    LinuxCall::new("own_path", &["deep", "parent", "name", "owner", "owner_writes", "others_write"], own_path, nothing)
+        .by(Names::Relative),
     LinuxCall::new("own_root", &["owner", "owner_writes", "others_write"], own_root, nothing).by(Names::Relative),
     LinuxCall::new("become", &["user"], become_user, nothing),
     LinuxCall::new("peek_path", &["deep", "parent", "name", "times"], peek_path, |operation, _, results| {

@@ -29,9 +29,14 @@ pub(super) const CALLS: &[LinuxCall] = &[
         .by(Names::Relative),
     LinuxCall::new("stat", ONE, stat, status).by(Names::Relative),
     LinuxCall::new("lstat", ONE, lstat, status).by(Names::Relative),
-    LinuxCall::new("statx", &["deep", "parent", "name", "nlink", "size", "times", "rights"], statx, |operation, _, results| {
-        TreeStatus::of_statx(operation.list.bytes()).write(Asked::of_mask(operation.arguments[3]), results);
-    })
+    LinuxCall::new(
+        "statx",
+        &["deep", "parent", "name", "nlink", "size", "times", "rights"],
+        statx,
+        |operation, _, results| {
+            TreeStatus::of_statx(operation.list.bytes()).write(Asked::of_mask(operation.arguments[3]), results);
+        },
+    )
     .by(Names::Relative),
 ];
 
@@ -40,7 +45,12 @@ pub(super) const FILE_MODE: u64 = 0o666;
 const DIRECTORY_MODE: u64 = 0o777;
 
 /// The path that the parameters from this one on give, as an argument.
-pub(super) fn path(operation: &mut Operation, arguments: &Arguments<'_>, number: usize, from: usize) -> Result<u64, String> {
+pub(super) fn path(
+    operation: &mut Operation,
+    arguments: &Arguments<'_>,
+    number: usize,
+    from: usize,
+) -> Result<u64, String> {
     let name = arguments.text(from + 2)?;
     check_name(name)?;
     if arguments.flag(from)? {
@@ -248,11 +258,18 @@ impl TreeStatus {
     /// Writes what is asked for: the kind and which file, link or directory it is; how many names it has, its size and its
     /// times; its rights. Of a directory neither of those in the middle, of a link neither size nor rights.
     pub(super) fn write(self, asked: Asked, results: &mut ResultsWriter) {
-        let [of_file, of_directory, of_link] = [libc::S_IFREG, libc::S_IFDIR, libc::S_IFLNK].map(|kind| self.kind() == kind);
+        let [of_file, of_directory, of_link] =
+            [libc::S_IFREG, libc::S_IFDIR, libc::S_IFLNK].map(|kind| self.kind() == kind);
         let owner = if self.owner == 0 { 0 } else { self.owner - USERS };
         results.structure(11);
         results.field("kind");
-        results.number(if of_directory { 2 } else if of_link { 3 } else { 1 });
+        results.number(if of_directory {
+            2
+        } else if of_link {
+            3
+        } else {
+            1
+        });
         for (name, sort, is_it) in
             [("ino", "Inum", of_file), ("link", "LinkNumber", of_link), ("directory", "Directory", of_directory)]
         {
@@ -260,16 +277,28 @@ impl TreeStatus {
             if is_it { results.opaque(sort, self.inode.cast_unsigned()) } else { results.null() }
         }
         results.field("nlink");
-        if asked.nlink && !of_directory { results.number(self.link_count) } else { results.null() }
+        if asked.nlink && !of_directory {
+            results.number(self.link_count)
+        } else {
+            results.null()
+        }
         results.field("size");
-        if asked.size && of_file { pages(self.size_bytes, results) } else { results.null() }
+        if asked.size && of_file {
+            pages(self.size_bytes, results)
+        } else {
+            results.null()
+        }
         for (name, time_ns) in [("mtime", self.mtime_ns), ("ctime", self.ctime_ns)] {
             results.field(name);
             if asked.times && !of_directory { results.time(time_ns) } else { results.null() }
         }
         let has_rights = asked.rights && !of_link;
         results.field("owner");
-        if has_rights { results.number(owner) } else { results.null() }
+        if has_rights {
+            results.number(owner)
+        } else {
+            results.null()
+        }
         for (name, bit) in [("owner_writes", 0o200), ("others_write", 0o002)] {
             results.field(name);
             if has_rights { results.flag(self.mode & bit != 0) } else { results.null() }
