@@ -1,0 +1,283 @@
+//! Asking again: whether all that the command has seen is so now, and what it would replace is what it has found.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::attributes::{Attributes, Kind, Time};
+use crate::changes::{Changes, Label, What};
+use crate::place::Place;
+use crate::question::{Answer, Listed, Look, Question};
+use crate::tree::Tree;
+
+/// Something that is not as the command has seen it.
+#[derive(Clone, Debug)]
+pub(crate) struct Conflict {
+    pub(crate) place: Place,
+    /// What was asked.
+    pub(crate) question: &'static str,
+    /// The answer that the command got, and the one of now.
+    pub(crate) then: String,
+    pub(crate) now: String,
+    /// What the command would have written there.
+    pub(crate) write: Option<Label>,
+    /// When what is there now was changed last, and whose it is.
+    pub(crate) changed: Option<Time>,
+    pub(crate) owner: Option<u32>,
+}
+
+/// What the command has seen, in order of places.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    by_place: BTreeMap<Place, Vec<(Question, Answer)>>,
+}
+
+impl Looks {
+    pub(crate) fn new(looks: impl IntoIterator<Item = Look>) -> Looks {
+        let mut by_place: BTreeMap<Place, Vec<(Question, Answer)>> = BTreeMap::new();
+        for look in looks {
+            let of_place = by_place.entry(look.place).or_default();
+            let pair = (look.question, look.answer);
+            if !of_place.contains(&pair) {
+                of_place.push(pair);
+            }
+        }
+        Looks { by_place }
+    }
+
+    fn of(&self, place: &Place) -> &[(Question, Answer)] {
+        self.by_place.get(place).map_or(&[], Vec::as_slice)
+    }
+
+    /// What was at a place when it was looked at first; `None` if it was not.
+    pub(crate) fn name(&self, place: &Place) -> Option<&Answer> {
+        self.of(place).iter().find(|(question, _)| *question == Question::Name).map(|(_, answer)| answer)
+    }
+
+    /// The times of change that a place was seen with.
+    pub(crate) fn times(&self, place: &Place) -> impl Iterator<Item = Time> {
+        self.of(place).iter().filter_map(|(_, answer)| match answer {
+            Answer::Attributes(attributes) => Some(attributes.modified),
+            _ => None,
+        })
+    }
+
+    /// Which names a directory held.
+    pub(crate) fn listing(&self, place: &Place) -> Option<&[Listed]> {
+        self.of(place).iter().find_map(|(_, answer)| match answer {
+            Answer::Listing(listed) => Some(listed.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// Places that were found, and those that were read.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&Place, &[(Question, Answer)])> {
+        self.by_place.iter().map(|(place, looks)| (place, looks.as_slice()))
+    }
+}
+
+/// How strictly answers are compared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leniency {
+    /// Names that others have added or removed do not count where the command has changed others.
+    pub(crate) listings: bool,
+    /// Files whose changes have been merged with those of others.
+    pub(crate) merged: HashSet<Place>,
+}
+
+/// All that is not as the command has seen it, in order of places.
+pub(crate) fn conflicts(tree: &Tree, looks: &Looks, changes: &Changes, lenient: &Leniency) -> Vec<Conflict> {
+    let written: HashMap<&Place, Label> =
+        changes.changes.iter().flat_map(|change| &change.items).map(|(place, label)| (place, *label)).collect();
+    let mut checker = Checker { tree, looks, changes, lenient, written, conflicts: Vec::new() };
+    for (place, of_place) in looks.places() {
+        checker.ask_again(place, of_place);
+    }
+    for change in &changes.changes {
+        checker.compare_replaced(&change.place, change.what);
+    }
+    checker.conflicts.sort_by(|one, other| one.place.cmp(&other.place));
+    checker.conflicts
+}
+
+struct Checker<'a> {
+    tree: &'a Tree,
+    looks: &'a Looks,
+    changes: &'a Changes,
+    lenient: &'a Leniency,
+    written: HashMap<&'a Place, Label>,
+    conflicts: Vec<Conflict>,
+}
+
+impl Checker<'_> {
+    fn ask_again(&mut self, place: &Place, of_place: &[(Question, Answer)]) {
+        let is_merged = self.lenient.merged.contains(place);
+        for (question, then) in of_place {
+            let now = self.tree.ask(place, question);
+            if then.agrees_with(question, &now) || self.is_own_affair(place, question, then, &now) {
+                continue;
+            }
+            let is_of_merged_data =
+                is_merged && matches!(question, Question::Data { .. } | Question::Size | Question::Attributes);
+            if is_of_merged_data || self.is_other_name(place, question, then, &now) {
+                continue;
+            }
+            let (then, now) = match (then, &now) {
+                (Answer::Listing(then), Answer::Listing(now)) => (difference(then, now), difference(now, then)),
+                (then, now) => (shown(then), shown(now)),
+            };
+            self.refuse(place, question.what(), then, now);
+            // One line a place says enough.
+            return;
+        }
+    }
+
+    /// Times and sizes of a directory in which the command itself has changed something are its own doing.
+    fn is_own_affair(&self, place: &Place, question: &Question, then: &Answer, now: &Answer) -> bool {
+        match (question, then, now) {
+            (Question::Attributes, Answer::Attributes(then), Answer::Attributes(now)) => {
+                then.kind == Kind::Directory && self.changes.directories.contains(place) && then.has_same_rights(now)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether listings differ by names alone that the command has left as they are.
+    fn is_other_name(&self, place: &Place, question: &Question, then: &Answer, now: &Answer) -> bool {
+        match (question, then, now) {
+            (Question::Listing, Answer::Listing(then), Answer::Listing(now)) if self.lenient.listings => {
+                let is_removed = self
+                    .changes
+                    .changes
+                    .iter()
+                    .any(|change| change.what != What::Attributes && place.is_at_or_below(&change.place));
+                let differ = then
+                    .iter()
+                    .filter(|name| !now.contains(name))
+                    .chain(now.iter().filter(|name| !then.contains(name)));
+                !is_removed && differ.into_iter().all(|(name, _)| !self.written.contains_key(&place.join(name)))
+            }
+            (Question::Attributes, Answer::Attributes(then), Answer::Attributes(now)) if self.lenient.listings => {
+                then.kind == Kind::Directory && then.has_same_rights(now)
+            }
+            _ => false,
+        }
+    }
+
+    /// What is to be replaced must be the very version that the command has found, also where it has not read it.
+    fn compare_replaced(&mut self, place: &Place, what: What) {
+        if self.lenient.merged.contains(place) {
+            return;
+        }
+        if what == What::Attributes {
+            let is_directory =
+                matches!(self.looks.name(place), Some(Answer::Attributes(then)) if then.kind == Kind::Directory);
+            if is_directory {
+                return;
+            }
+        }
+        match self.looks.name(place).cloned() {
+            Some(then) => self.compare_version(place, &then),
+            None => {
+                let now = shown(&self.tree.ask(place, &Question::Name));
+                self.refuse(place, "name", "never looked at: it lies in another workspace's layer".to_owned(), now);
+            }
+        }
+        let below: Vec<(Place, Answer)> = self
+            .looks
+            .by_place
+            .range(place.clone()..)
+            .take_while(|(other, _)| other.relative().starts_with(place.relative()))
+            .filter(|(other, _)| what != What::Attributes && *other != place && other.is_at_or_below(place))
+            .filter_map(|(other, _)| self.looks.name(other).map(|answer| (other.clone(), answer.clone())))
+            .collect();
+        for (place, then) in below {
+            self.compare_version(&place, &then);
+        }
+    }
+
+    fn compare_version(&mut self, place: &Place, then: &Answer) {
+        let Answer::Attributes(then) = then else { return };
+        if then.kind == Kind::Directory {
+            return;
+        }
+        if let Answer::Attributes(now) = self.tree.ask(place, &Question::Name)
+            && !now.is_same_version(then)
+        {
+            self.refuse(place, "version", version(then), version(&now));
+        }
+    }
+
+    fn refuse(&mut self, place: &Place, question: &'static str, then: String, now: String) {
+        if self.conflicts.iter().any(|conflict| conflict.place == *place) {
+            return;
+        }
+        let found = self.tree.attributes(place).ok().flatten();
+        self.conflicts.push(Conflict {
+            place: place.clone(),
+            question,
+            then,
+            now,
+            write: self.written.get(place).copied(),
+            changed: found.as_ref().map(|attributes| attributes.changed),
+            owner: found.as_ref().map(|attributes| attributes.user),
+        });
+    }
+}
+
+impl Question {
+    /// In a word.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
+            Question::Name => "name",
+            Question::Attributes => "attributes",
+            Question::Size => "size",
+            Question::Listing => "listing",
+            Question::Data { .. } => "data",
+            Question::Target => "target",
+            Question::Extended(_) => "extended attribute",
+            Question::ExtendedNames => "extended attributes",
+        }
+    }
+}
+
+fn version(attributes: &Attributes) -> String {
+    format!(
+        "{}, {} bytes, of {}",
+        attributes.kind.name(),
+        attributes.size_bytes,
+        crate::report::time(attributes.modified)
+    )
+}
+
+/// Names that only one of two listings has.
+fn difference(one: &[Listed], other: &[Listed]) -> String {
+    let own = one.iter().filter(|name| !other.contains(name));
+    let names: Vec<String> = own.map(|(name, _)| crate::escape::shown(name)).collect();
+    if names.is_empty() { "no other name".to_owned() } else { format!("also {}", names.join(", ")) }
+}
+
+fn shown(answer: &Answer) -> String {
+    match answer {
+        Answer::Absent => "nothing".to_owned(),
+        Answer::Fault(number) => crate::failure::reason(&std::io::Error::from_raw_os_error(*number)),
+        Answer::Attributes(attributes) => format!(
+            "{} {:04o} {}:{}, {} bytes, of {}",
+            attributes.kind.name(),
+            attributes.mode,
+            attributes.user,
+            attributes.group,
+            attributes.size_bytes,
+            crate::report::time(attributes.modified)
+        ),
+        Answer::Size(size_bytes) => format!("{size_bytes} bytes"),
+        Answer::Listing(listed) => {
+            let names: Vec<String> = listed.iter().map(|(name, _)| crate::escape::shown(name)).collect();
+            match names.len() {
+                0..=8 => format!("[{}]", names.join(" ")),
+                count => format!("[{} … {count} names]", names[..8].join(" ")),
+            }
+        }
+        Answer::Hash(hash) => format!("bytes of hash {hash}"),
+        Answer::Target(target) => crate::escape::shown(target),
+        Answer::Names(names) => names.iter().map(|name| crate::escape::shown(name)).collect::<Vec<_>>().join(" "),
+    }
+}

@@ -1,0 +1,243 @@
+//! Committing a workspace: ask again, stage, ask once more, decide, publish.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::changes::{self, Changes};
+use crate::check::{self, Conflict, Leniency, Looks};
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::journal::{self, Phase};
+use crate::layer;
+use crate::ownership::Ownership;
+use crate::place::Place;
+use crate::publish::{self, Published};
+use crate::record;
+use crate::stage;
+use crate::step::Where;
+use crate::stops;
+use crate::tree::Tree;
+use crate::workspace::Workspace;
+
+/// How long a commit waits for another one.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const NEXT_LOOK: Duration = Duration::from_millis(5);
+
+/// What became of a commit.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// There was nothing to do.
+    Nothing,
+    Committed(Changes),
+    /// Nothing was changed.
+    Refused(Changes, Vec<Conflict>),
+}
+
+/// What a commit may overlook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merging {
+    /// Nothing: what the command has seen must be so.
+    None,
+    /// Names and bytes that others have changed, where the command has changed others.
+    Disjoint,
+}
+
+/// The tree, without what the command did not see.
+pub(crate) fn tree_of(workspace: &Workspace) -> Result<Tree, Failure> {
+    Tree::open("/".as_ref(), workspace.unseen()).map_err(Failure::doing("/"))
+}
+
+/// The layer of changes of a workspace.
+pub(crate) fn layer_of(workspace: &Workspace) -> Result<Tree, Failure> {
+    let upper = workspace.path.join("upper");
+    Tree::open(&upper, []).map_err(Failure::doing(upper.display()))
+}
+
+/// What a workspace would change now.
+pub(crate) fn changes_of(
+    workspace: &Workspace,
+    tree: &Tree,
+    looks: &Looks,
+    filter: &Filter,
+) -> Result<Changes, Failure> {
+    let layer = layer_of(workspace)?;
+    let root = layer::read(&layer, workspace.right)?;
+    changes::of_layer(&layer, root, tree, looks, &Ownership::current(workspace.right), &|place| filter.wants(place))
+}
+
+/// All that the runs in a workspace have seen.
+pub(crate) fn looks_of(workspace: &Workspace) -> Result<Looks, Failure> {
+    let records = workspace.records()?;
+    let mut looks = Vec::new();
+    for path in &records {
+        looks.extend(record::read(path).map_err(Failure::Input)?);
+    }
+    Ok(Looks::new(looks))
+}
+
+/// One commit at a time on this machine: what one has asked, no other changes before it has published.
+pub(crate) fn lock_tree() -> Result<OwnedFd, Failure> {
+    let failed = || Failure::calling("waiting for other commits");
+    let root =
+        rustix::fs::open("/", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(failed())?;
+    let begun = Instant::now();
+    loop {
+        match rustix::fs::flock(&root, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(root),
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < LONGEST_WAIT => sleep(NEXT_LOOK),
+            Err(Errno::WOULDBLOCK) => {
+                return Err(Failure::Run(format!(
+                    "another process has held the lock of / for {} s: wait for its commit, and try again",
+                    LONGEST_WAIT.as_secs()
+                )));
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(failed()(error)),
+        }
+    }
+}
+
+/// Commits a workspace, or says why it cannot be.
+pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -> Result<Outcome, Failure> {
+    if journal::pending(workspace)?.is_some() {
+        return Err(Failure::Run(format!(
+            "an earlier commit of {0} was cut short: commutant try recover {0}",
+            workspace.path.display()
+        )));
+    }
+    let _one_at_a_time = lock_tree()?;
+    let tree = tree_of(workspace)?;
+    publish::remove_staged(workspace, &tree, &[])?;
+    let looks = looks_of(workspace)?;
+    let changes = changes_of(workspace, &tree, &looks, filter)?;
+    if changes.changes.is_empty() {
+        return Ok(Outcome::Nothing);
+    }
+    let lenient = Leniency { listings: merging == Merging::Disjoint, ..Leniency::default() };
+    let conflicts = check::conflicts(&tree, &looks, &changes, &lenient);
+    if !conflicts.is_empty() {
+        return Ok(Outcome::Refused(changes, conflicts));
+    }
+    let stage = publish::open_stage(workspace)?;
+    let staged = stage::places(workspace, &tree, &changes.changes, &stage)?;
+    let beside: Vec<(Place, String)> = changes
+        .changes
+        .iter()
+        .zip(&staged)
+        .filter(|(_, (at, _))| *at == Where::Beside)
+        .map(|(change, (_, name))| (change.place.clone(), name.clone()))
+        .collect();
+    if !beside.is_empty() {
+        journal::write_staged(workspace, &beside)?;
+    }
+    let prepared = prepare_all(workspace, &tree, &changes, &stage, &staged);
+    let steps = prepared.or_else(|failure| publish::remove_staged(workspace, &tree, &[]).and(Err(failure)))?;
+    stops::others_may_come("CHECK");
+    // Staging took its time.
+    let conflicts = check::conflicts(&tree, &looks, &changes, &lenient);
+    if !conflicts.is_empty() {
+        publish::remove_staged(workspace, &tree, &[])?;
+        journal::forget(workspace)?;
+        return Ok(Outcome::Refused(changes, conflicts));
+    }
+    stops::may_end_here();
+    journal::decide(workspace, &steps)?;
+    stops::others_may_come("PUBLICATION");
+    match publish::publish(workspace, &tree, &steps, Some(&looks))? {
+        Published::Whole => Ok(Outcome::Committed(changes)),
+        Published::Foreign(place, why) => {
+            let conflict = conflict_at(&tree, &changes, place, why);
+            Ok(Outcome::Refused(changes, vec![conflict]))
+        }
+        Published::Refused(place, error) => Err(Failure::Run(format!(
+            "{place}: {}: nothing was changed; the changes are in {}",
+            crate::failure::reason(&error.into()),
+            workspace.path.display()
+        ))),
+    }
+}
+
+/// Stages all changes, and makes them durable.
+fn prepare_all(
+    workspace: &Workspace,
+    tree: &Tree,
+    changes: &Changes,
+    stage: &OwnedFd,
+    staged: &[(Where, String)],
+) -> Result<Vec<crate::step::Step>, Failure> {
+    let layer = layer_of(workspace)?;
+    let mut steps = Vec::new();
+    for (change, at) in changes.changes.iter().zip(staged) {
+        stops::may_end_here();
+        steps.push(stage::prepare(&layer, workspace.right, tree, change, stage, at)?);
+    }
+    let failed = || Failure::calling("making the changes durable");
+    rustix::fs::syncfs(stage).map_err(failed())?;
+    let mut synced = BTreeSet::new();
+    for step in steps.iter().filter(|step| step.at == Where::Beside) {
+        let parent = step.place.parent().unwrap_or_else(Place::root);
+        let Ok(opened) = tree.open_at(&parent, OFlags::RDONLY | OFlags::DIRECTORY) else { continue };
+        if synced.insert(rustix::fs::fstat(&opened).map_err(failed())?.st_dev) {
+            rustix::fs::syncfs(&opened).map_err(failed())?;
+        }
+    }
+    // Attributes last: a directory may become one that takes no names.
+    steps.sort_by_key(|step| matches!(step.does, crate::step::Does::Attributes { .. }));
+    Ok(steps)
+}
+
+fn conflict_at(tree: &Tree, changes: &Changes, place: Place, why: String) -> Conflict {
+    let found = tree.attributes(&place).ok().flatten();
+    let write = changes.changes.iter().flat_map(|change| &change.items).find(|(own, _)| *own == place);
+    Conflict {
+        question: "version",
+        then: "as it was when the commit began".to_owned(),
+        now: why,
+        write: write.map(|(_, label)| *label),
+        changed: found.as_ref().map(|attributes| attributes.changed),
+        owner: found.as_ref().map(|attributes| attributes.user),
+        place,
+    }
+}
+
+/// What a recovery has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovered {
+    /// No commit was cut short.
+    Nothing,
+    /// The commit is whole now.
+    Finished,
+    /// The commit has left no trace; the changes are still in the workspace.
+    Undone,
+}
+
+/// Ends a commit that was cut short: wholly, or not at all.
+pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
+    let _one_at_a_time = lock_tree()?;
+    let tree = tree_of(workspace)?;
+    match journal::pending(workspace)? {
+        None => {
+            publish::remove_staged(workspace, &tree, &[])?;
+            journal::forget(workspace)?;
+            Ok(Recovered::Nothing)
+        }
+        Some((Phase::Decided, steps)) => match publish::publish(workspace, &tree, &steps, None)? {
+            Published::Whole => Ok(Recovered::Finished),
+            Published::Foreign(place, why) => {
+                eprintln!("commutant try: {place}: {why}: the commit is undone");
+                Ok(Recovered::Undone)
+            }
+            Published::Refused(place, error) => {
+                eprintln!("commutant try: {place}: {}: the commit is undone", crate::failure::reason(&error.into()));
+                Ok(Recovered::Undone)
+            }
+        },
+        Some((Phase::Undoing, steps)) => publish::undo(workspace, &tree, &steps).map(|()| Recovered::Undone),
+        Some((Phase::Done, steps)) => publish::clean(workspace, &tree, &steps).map(|()| Recovered::Finished),
+    }
+}

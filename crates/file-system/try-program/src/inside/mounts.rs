@@ -1,0 +1,205 @@
+//! The mounts of a run: the recorded view, the overlay above it, and what is never part of the tree: `/proc`, `/sys`, `/dev`.
+
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::fs::CWD;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_bind, mount_bind_recursive,
+    mount_change, mount_remount, move_mount,
+};
+
+use crate::control;
+use crate::failure::Failure;
+use crate::machine::Right;
+use crate::plan::Plan;
+
+/// Devices that hold nothing of the machine.
+const DEVICES: [&str; 8] = ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "fuse"];
+/// Parts of `/proc` by which root changes the machine.
+const SETTINGS: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
+
+/// What the kernel says about a mount that it refuses.
+fn refused(file_system: &OwnedFd, what: &str, error: rustix::io::Errno) -> Failure {
+    let mut said = [0; 1024];
+    let length = rustix::io::read(file_system, &mut said).unwrap_or(0);
+    let said = String::from_utf8_lossy(&said[..length]);
+    let error: std::io::Error = error.into();
+    let reason = crate::failure::reason(&error);
+    match said.trim().strip_prefix("e ").unwrap_or(said.trim()) {
+        "" => Failure::Run(format!("{what}: {reason}")),
+        said => Failure::Run(format!("{what}: {reason} ({said})")),
+    }
+}
+
+fn configured(
+    kind: &str,
+    strings: &[(&str, &str)],
+    flags: &[&str],
+    attributes: MountAttrFlags,
+    at: &Path,
+) -> Result<(), Failure> {
+    let what = format!("mounting {kind}");
+    let file_system = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|error| match error {
+        rustix::io::Errno::NODEV => {
+            Failure::Run(format!("this kernel has no file system {kind}: load it (modprobe {kind})"))
+        }
+        error => Failure::calling(&what)(error),
+    })?;
+    let set = |result: rustix::io::Result<()>| result.map_err(|error| refused(&file_system, &what, error));
+    for (key, value) in strings {
+        set(fsconfig_set_string(&file_system, *key, *value))?;
+    }
+    for flag in flags {
+        set(fsconfig_set_flag(&file_system, *flag))?;
+    }
+    set(fsconfig_create(&file_system))?;
+    let mounted = fsmount(&file_system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+        .map_err(|error| refused(&file_system, &what, error))?;
+    move_mount(&mounted, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(Failure::calling(&what))
+}
+
+/// Mounts all, below the workspace.
+pub(super) fn make(plan: &Plan, control: &mut UnixStream) -> Result<(), Failure> {
+    // What is mounted here is seen by nobody else.
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(Failure::calling("keeping mounts private"))?;
+    let (view, root) = (plan.workspace.join("view"), plan.workspace.join("root"));
+    mount_view(&view, control)?;
+    mount_overlay(plan, &view, &root)?;
+    mount_processes(plan.right, &root.join("proc"))?;
+    mount_devices(&root.join("dev"))?;
+    mount_system(plan.right, &root.join("sys"))
+}
+
+fn mount_view(at: &Path, control: &mut UnixStream) -> Result<(), Failure> {
+    let device = File::options().read(true).write(true).open("/dev/fuse").map_err(Failure::doing("/dev/fuse"))?;
+    let number = device.as_raw_fd().to_string();
+    let (user, group) = (nix::unistd::geteuid().to_string(), nix::unistd::getegid().to_string());
+    let strings = [
+        ("source", "commutant-try"),
+        ("fd", number.as_str()),
+        ("rootmode", "40000"),
+        ("user_id", user.as_str()),
+        ("group_id", group.as_str()),
+    ];
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
+    configured("fuse", &strings, &["allow_other"], attributes, at)?;
+    control::hand_over(control, &device).map_err(Failure::doing("handing over the view"))
+}
+
+fn mount_overlay(plan: &Plan, view: &Path, root: &Path) -> Result<(), Failure> {
+    let text = |path: &Path| {
+        let text = path.to_str().ok_or_else(|| {
+            Failure::input(format!("{}: an overlay takes no layer whose path is no UTF-8", path.display()))
+        });
+        text.map(str::to_owned)
+    };
+    // A colon would separate layers, and a backslash takes that meaning away.
+    let escaped = |path: &Path| text(path).map(|text| text.replace('\\', "\\\\").replace(':', "\\:"));
+    let mut lower = Vec::new();
+    for layer in plan.between.iter().map(|workspace| workspace.join("upper")) {
+        lower.push(escaped(&layer)?);
+    }
+    lower.push(escaped(view)?);
+    let (lower, upper, work) =
+        (lower.join(":"), text(&plan.workspace.join("upper"))?, text(&plan.workspace.join("work"))?);
+    // A layer that was in use when the machine went down would be refused: a run that was killed is not committed anyway.
+    let _ = fs::remove_dir_all(plan.workspace.join("work/work/incompat"));
+    let mut strings = vec![
+        ("source", "commutant-try"),
+        ("lowerdir", lower.as_str()),
+        ("upperdir", upper.as_str()),
+        ("workdir", work.as_str()),
+        // A directory of the tree that is renamed would be a reference into it, which nobody has asked questions about.
+        ("redirect_dir", "nofollow"),
+        ("index", "off"),
+        ("metacopy", "off"),
+        ("xino", "off"),
+    ];
+    // The layer is made durable when it is committed.
+    let mut flags = vec!["volatile"];
+    if plan.right == Right::User {
+        flags.push("userxattr");
+        strings.retain(|(key, _)| !matches!(*key, "redirect_dir" | "metacopy"));
+    }
+    configured("overlay", &strings, &flags, MountAttrFlags::MOUNT_ATTR_NODEV, root)
+}
+
+fn mount_processes(right: Right, at: &Path) -> Result<(), Failure> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", at, "proc", flags, None).map_err(|error| match error {
+        rustix::io::Errno::PERM => Failure::Run(
+            "mounting /proc: this container hides parts of it, so that no run can have its own: run as root outside of it"
+                .to_owned(),
+        ),
+        error => Failure::calling("mounting /proc")(error),
+    })?;
+    if right == Right::User {
+        return Ok(());
+    }
+    for name in SETTINGS {
+        let path = at.join(name);
+        if path.exists() {
+            mount_bind(&path, &path)
+                .and_then(|()| mount_remount(&path, MountFlags::BIND | MountFlags::RDONLY | flags, c""))
+                .map_err(Failure::calling(format!("protecting /proc/{name}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn mount_devices(at: &Path) -> Result<(), Failure> {
+    let failed = || Failure::doing("making /dev");
+    mount("tmpfs", at, "tmpfs", MountFlags::NOSUID, c"mode=755").map_err(Failure::calling("mounting /dev"))?;
+    for name in DEVICES {
+        let (from, to) = (Path::new("/dev").join(name), at.join(name));
+        if from.exists() {
+            File::create(&to).map_err(failed())?;
+            mount_bind(&from, &to).map_err(Failure::calling(format!("mounting /dev/{name}")))?;
+        }
+    }
+    if Path::new("/dev/pts").is_dir() {
+        fs::create_dir(at.join("pts")).map_err(failed())?;
+        mount_bind("/dev/pts", at.join("pts")).map_err(Failure::calling("mounting /dev/pts"))?;
+    }
+    fs::create_dir(at.join("shm")).map_err(failed())?;
+    fs::set_permissions(at.join("shm"), fs::Permissions::from_mode(0o1777)).map_err(failed())?;
+    let links = [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ];
+    links.iter().try_for_each(|(name, target)| std::os::unix::fs::symlink(target, at.join(name))).map_err(failed())
+}
+
+fn mount_system(right: Right, at: &Path) -> Result<(), Failure> {
+    if !(at.is_dir() && Path::new("/sys").is_dir()) {
+        return Ok(());
+    }
+    let failed = || Failure::calling("mounting /sys");
+    match right {
+        Right::Root => {
+            mount_bind("/sys", at).map_err(failed())?;
+            let flags =
+                MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+            mount_remount(at, flags, c"").map_err(failed())
+        }
+        // What is mounted below it may not be uncovered, and a user changes nothing there.
+        Right::User => mount_bind_recursive("/sys", at).map_err(failed()),
+    }
+}
+
+/// Makes the overlay the root of the run, and lets go of the real tree.
+pub(super) fn go_in(plan: &Plan) -> Result<(), Failure> {
+    let root = plan.workspace.join("root");
+    std::env::set_current_dir(&root).map_err(Failure::doing(root.display()))?;
+    rustix::process::pivot_root(".", ".").map_err(Failure::calling("going into the view"))?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(Failure::calling("leaving the real tree"))?;
+    std::env::set_current_dir("/").map_err(Failure::doing("/"))
+}

@@ -1,0 +1,150 @@
+//! What is said about changes and conflicts: lines for people, one document of JSON for programs.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::attributes::Time;
+use crate::changes::Changes;
+use crate::check::{Conflict, Looks};
+use crate::place::Place;
+use crate::question::{Answer, Question};
+
+/// The version of the document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What a document is about.
+#[derive(Debug, Default)]
+pub(crate) struct Document<'a> {
+    pub(crate) outcome: &'a str,
+    pub(crate) exit_code: u8,
+    pub(crate) directory: Option<&'a Path>,
+    /// Of the command that ran.
+    pub(crate) command_exit_code: Option<u8>,
+    pub(crate) attempts: Option<u32>,
+    pub(crate) changes: Option<&'a Changes>,
+    pub(crate) conflicts: &'a [Conflict],
+    /// Why it could not be done.
+    pub(crate) error: Option<&'a str>,
+}
+
+impl Document<'_> {
+    /// As one line of JSON.
+    pub(crate) fn json(&self) -> String {
+        let changes: Vec<Value> = self
+            .changes
+            .iter()
+            .flat_map(|changes| &changes.changes)
+            .flat_map(|change| &change.items)
+            .map(|(place, label)| json!({"path": place.to_string(), "change": label.text()}))
+            .collect();
+        let left_out: Vec<String> =
+            self.changes.iter().flat_map(|changes| &changes.left_out).map(Place::to_string).collect();
+        json!({
+            "schema_version": SCHEMA_VERSION,
+            "outcome": self.outcome,
+            "exit_code": self.exit_code,
+            "directory": self.directory.map(|path| path.display().to_string()),
+            "command_exit_code": self.command_exit_code,
+            "attempts": self.attempts,
+            "changes": changes,
+            "left_out": left_out,
+            "conflicts": self.conflicts.iter().map(|conflict| self.conflict(conflict)).collect::<Vec<_>>(),
+            "error": self.error,
+        })
+        .to_string()
+    }
+
+    fn conflict(&self, conflict: &Conflict) -> Value {
+        let layer = self.directory.filter(|_| conflict.write.is_some());
+        json!({
+            "path": conflict.place.to_string(),
+            "question": conflict.question,
+            "read_then": conflict.then,
+            "there_now": conflict.now,
+            "to_be_written": conflict.write.map(|label| label.text()),
+            "written_file": layer.map(|path| format!("{}/upper{}", path.display(), conflict.place)),
+            "changed_at": conflict.changed.map(time),
+            "owner": conflict.owner,
+        })
+    }
+}
+
+/// The changes, a line each, below a line that says so.
+pub(crate) fn print_changes(changes: &Changes) {
+    println!("\nChanges detected in the following files:\n");
+    for (place, label) in changes.changes.iter().flat_map(|change| &change.items) {
+        println!("{place} ({})", label.text());
+    }
+    for place in &changes.left_out {
+        println!("{place} (socket, not committed)");
+    }
+}
+
+/// Why a commit was refused.
+pub(crate) fn print_conflicts(directory: &Path, conflicts: &[Conflict]) {
+    eprintln!("commutant try: not committed: what the command has seen is not so any more; nothing was changed");
+    for conflict in conflicts {
+        let by = match (conflict.changed, conflict.owner) {
+            (Some(changed), Some(owner)) => format!(", changed at {}, of user {owner}", time(changed)),
+            _ => String::new(),
+        };
+        eprintln!("{}: {}{by}", conflict.place, conflict.question);
+        eprintln!("  read then:     {}", conflict.then);
+        eprintln!("  there now:     {}", conflict.now);
+        if let Some(label) = conflict.write {
+            eprintln!("  to be written: {}, see {}/upper{}", label.text(), directory.display(), conflict.place);
+        }
+    }
+}
+
+/// A time as `2026-11-27T09:00:00.123456789Z`.
+pub(crate) fn time((seconds, nanoseconds): Time) -> String {
+    const DAY_SECONDS: i64 = 86_400;
+    let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
+    let (year, month, day) = date_of(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanoseconds:09}Z")
+}
+
+/// The date of a day since 1970, in the Gregorian calendar: years begin in March here, so that a leap day is a year's last.
+fn date_of(days: i64) -> (i64, i64, i64) {
+    const ERA_DAYS: i64 = 146_097;
+    let from_march_of_0 = days + 719_468;
+    let (era, day) = (from_march_of_0.div_euclid(ERA_DAYS), from_march_of_0.rem_euclid(ERA_DAYS));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + i64::from(month <= 2), month, day_of_month)
+}
+
+/// Which paths a run has read, and which it has written, a line each.
+pub(crate) fn trace(looks: &Looks, changes: &Changes) -> Vec<u8> {
+    let is_read = |looks: &[(Question, Answer)]| {
+        looks.iter().any(|(question, answer)| *question != Question::Name && !matches!(answer, Answer::Absent))
+    };
+    let mut text = b"#reads\n".to_vec();
+    for (place, _) in looks.places().filter(|(_, looks)| is_read(looks)) {
+        text.extend([place.to_string().as_bytes(), b"\n"].concat());
+    }
+    text.extend(b"#writes\n");
+    for (place, _) in changes.changes.iter().flat_map(|change| &change.items) {
+        text.extend([place.to_string().as_bytes(), b"\n"].concat());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        assert_eq!(time((0, 1)), "1970-01-01T00:00:00.000000001Z");
+        assert_eq!(time((951_782_400, 0)), "2000-02-29T00:00:00.000000000Z");
+        assert_eq!(time((-1, 0)), "1969-12-31T23:59:59.000000000Z");
+        assert_eq!(time((1_795_770_000, 0)), "2026-11-27T09:00:00.000000000Z");
+    }
+}

@@ -1,0 +1,159 @@
+//! Running a command in a workspace: the process outside, which answers the kernel's requests.
+
+use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use fuser::{Config, Session, SessionACL};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::SignalFd;
+
+use crate::attributes::Attributes;
+use crate::control::{self, Listener, Said};
+use crate::failure::Failure;
+use crate::machine;
+use crate::ownership::Ownership;
+use crate::plan::{ENTER, Network, Output, Plan};
+use crate::record::Recorder;
+use crate::tree::Tree;
+use crate::view::{View, locked};
+use crate::workspace::Workspace;
+
+/// How long the process inside may take to call.
+const CALL_TIMEOUT_MS: u16 = 200;
+const CALLS: usize = 100;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub(crate) command: Vec<OsString>,
+    pub(crate) network: Network,
+    pub(crate) output: Output,
+    pub(crate) between: Vec<PathBuf>,
+}
+
+/// Runs a command to its end; returns its exit code, 128 and the signal's number if one has ended it.
+pub(crate) fn run(workspace: &mut Workspace, running: &Running) -> Result<u8, Failure> {
+    let right = machine::right();
+    machine::check(right).map_err(Failure::Run)?;
+    let current = std::env::current_dir().map_err(Failure::doing("the current directory"))?;
+    workspace.write_about()?;
+    like_root(workspace)?;
+    let record = workspace.next_record()?;
+    let recorder = Recorder::create(&record).map_err(Failure::doing(record.display()))?;
+    let recorder = Arc::new(Mutex::new(Some(recorder)));
+    let tree = Tree::open("/".as_ref(), workspace.unseen()).map_err(Failure::doing("/"))?;
+    let view = View::new(tree, Ownership::current(right), recorder.clone()).map_err(Failure::calling("/"))?;
+
+    let listener = Listener::new().map_err(Failure::doing("listening for the run"))?;
+    let plan = Plan {
+        control: listener.name.clone(),
+        right,
+        network: running.network,
+        output: running.output,
+        workspace: workspace.path.clone(),
+        current,
+        between: running.between.clone(),
+        command: running.command.clone(),
+    };
+    let signals = block_signals()?;
+    let mut child =
+        Command::new("/proc/self/exe").args(plan.arguments(ENTER)).spawn().map_err(Failure::doing("starting"))?;
+    watch_signals(signals, child.id());
+    let answering = answer(&listener, &mut child, view);
+    let status = match &answering {
+        Ok(_) => child.wait(),
+        Err(_) => child.kill().and_then(|()| child.wait()),
+    };
+    let status = status.map_err(Failure::doing("waiting for the run"))?;
+    // All processes of the run have ended, and its mounts went with them.
+    answering?.join().map_err(|_| Failure::Run("answering the kernel ended in a panic".to_owned()))?;
+    if let Some(recorder) = locked(&recorder).take() {
+        recorder.end().map_err(Failure::doing(record.display()))?;
+    }
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+/// The root of the layer looks as that of the tree.
+fn like_root(workspace: &Workspace) -> Result<(), Failure> {
+    let upper = workspace.path.join("upper");
+    let failed = || Failure::doing(upper.display());
+    let root = std::fs::metadata("/").map_err(Failure::doing("/"))?;
+    let root = Ownership::current(workspace.right).shown(&Attributes::of(&root));
+    std::os::unix::fs::chown(&upper, Some(root.user), Some(root.group)).map_err(failed())?;
+    std::fs::set_permissions(&upper, Permissions::from_mode(root.mode)).map_err(failed())
+}
+
+/// Hears the run until its command has started; answers the kernel in threads of its own.
+fn answer(listener: &Listener, child: &mut Child, view: View) -> Result<JoinHandle<()>, Failure> {
+    let failed = || Failure::doing("hearing the run");
+    let (mut view, mut answering) = (Some(view), None);
+    for _ in 0..CALLS {
+        let Some(mut stream) = listener.accept(CALL_TIMEOUT_MS).map_err(failed())? else {
+            if let Some(status) = child.try_wait().map_err(failed())? {
+                return Err(Failure::Run(format!("the run ended before its command began: {status}")));
+            }
+            continue;
+        };
+        loop {
+            match control::hear(&mut stream).map_err(failed())? {
+                Said::Mounted(device) => {
+                    let view = view.take().ok_or_else(|| Failure::Run("the run has mounted twice".to_owned()))?;
+                    answering = Some(answer_kernel(view, device)?);
+                    control::say_go(&mut stream).map_err(failed())?;
+                }
+                Said::Started => return answering.ok_or_else(|| Failure::Run("the run has no view".to_owned())),
+                Said::Failed(line) => return Err(Failure::Run(line)),
+                // The process that makes the namespaces has nothing to say unless it fails; the next one calls itself.
+                Said::Nothing => break,
+            }
+        }
+        if let Some(answering) = answering.take() {
+            // A command that was not found: the run has said so itself, and ends with its code.
+            return Ok(answering);
+        }
+    }
+    Err(Failure::Run("the run did not call".to_owned()))
+}
+
+fn answer_kernel(view: View, device: std::os::fd::OwnedFd) -> Result<JoinHandle<()>, Failure> {
+    let mut config = Config::default();
+    config.n_threads = Some(thread::available_parallelism().map_or(1, usize::from));
+    config.clone_fd = true;
+    let session = Session::from_fd(view, device, SessionACL::All, config);
+    let session = session.map_err(Failure::doing("greeting the kernel"))?;
+    let answer = move || {
+        if let Err(error) = session.run() {
+            eprintln!("commutant try: answering the kernel: {}", crate::failure::reason(&error));
+        }
+    };
+    thread::Builder::new().name("view".to_owned()).spawn(answer).map_err(Failure::doing("answering the kernel"))
+}
+
+/// Signals by which a user or a system ends a program; all threads to come leave them to [`watch_signals`].
+fn block_signals() -> Result<SignalFd, Failure> {
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+    let failed = |error: nix::errno::Errno| Failure::Run(format!("waiting for signals: {}", error.desc()));
+    signals.thread_block().map_err(failed)?;
+    SignalFd::new(&signals).map_err(failed)
+}
+
+/// Ends the run when this program is asked to end. What comes from the terminal comes to the command, too, and is its affair.
+fn watch_signals(signals: SignalFd, run: u32) {
+    /// The signal was sent by a process, not by the terminal.
+    const BY_PROCESS: i32 = 0;
+    thread::spawn(move || {
+        while let Ok(Some(signal)) = signals.read_signal() {
+            let is_of_terminal = signal.ssi_code != BY_PROCESS && signal.ssi_signo != Signal::SIGTERM as u32;
+            if !is_of_terminal && let Some(run) = i32::try_from(run).ok().and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(run, rustix::process::Signal::KILL);
+            }
+        }
+    });
+}

@@ -1,0 +1,237 @@
+//! Steps of a publication, each of which is seen whole or not at all, and can be undone.
+//!
+//! ```text
+//! create      the staged object gets its name                rename, only if the name is free
+//! replace     the staged object and the old one change places    rename, exchanged: what was is the undo
+//! remove      the old object goes to the stage               rename
+//! attributes  mode, owner, time, extended attributes         one call each, with the old ones in the journal
+//! ```
+//! A step knows both objects by their inodes. So one who comes later sees whether it was done: a recovery does it then, or undoes it,
+//! and what somebody else has put there in the end is left alone.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, renameat_with};
+use rustix::io::Errno;
+
+use crate::attributes::{Attributes, Kind};
+use crate::extended::{self, Extended};
+use crate::place::Place;
+use crate::tree::{Tree, attributes_of, stat_at};
+
+/// Where an object waits for its step, or what was replaced for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// In the workspace: it lies on the mount of the place.
+    Workspace,
+    /// In the place's own directory, under a name that the workspace has made up.
+    Beside,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Does {
+    Create { new: Attributes },
+    Replace { new: Attributes, old: Attributes },
+    Remove { old: Attributes },
+    Attributes { new: (Attributes, Extended), old: (Attributes, Extended) },
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) place: Place,
+    pub(crate) at: Where,
+    /// The name on the stage.
+    pub(crate) name: String,
+    pub(crate) does: Does,
+}
+
+/// Why a step was not made.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Somebody else has changed what is there.
+    Foreign(String),
+    Refused(Errno),
+}
+
+impl From<Errno> for Trouble {
+    fn from(error: Errno) -> Trouble {
+        match error {
+            Errno::EXIST => Trouble::Foreign("somebody else has made it by now".to_owned()),
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Trouble::Foreign("its directory is gone".to_owned()),
+            error => Trouble::Refused(error),
+        }
+    }
+}
+
+fn is(found: Option<&Attributes>, wanted: &Attributes) -> bool {
+    found.is_some_and(|found| found.identity() == wanted.identity())
+}
+
+/// Whether an object still has the data that it was replaced for. Its time of change moves with the rename.
+fn is_untouched(found: &Attributes, wanted: &Attributes) -> bool {
+    found.kind == Kind::Directory || (found.size_bytes, found.modified) == (wanted.size_bytes, wanted.modified)
+}
+
+fn changed_by_others() -> Trouble {
+    Trouble::Foreign("somebody else has changed it by now".to_owned())
+}
+
+/// A place with its directory open, and the stage.
+struct Position<'a> {
+    parent: OwnedFd,
+    name: CString,
+    stage: &'a OwnedFd,
+    staged: CString,
+    at: Where,
+}
+
+impl Position<'_> {
+    fn stage(&self) -> &OwnedFd {
+        match self.at {
+            Where::Workspace => self.stage,
+            Where::Beside => &self.parent,
+        }
+    }
+
+    fn here(&self) -> rustix::io::Result<Option<Attributes>> {
+        stat_at(&self.parent, self.name.as_bytes())
+    }
+
+    fn there(&self) -> rustix::io::Result<Option<Attributes>> {
+        stat_at(self.stage(), self.staged.as_bytes())
+    }
+
+    fn publish(&self, flags: RenameFlags) -> rustix::io::Result<()> {
+        renameat_with(self.stage(), &self.staged, &self.parent, &self.name, flags)
+    }
+
+    fn take_back(&self) -> rustix::io::Result<()> {
+        renameat_with(&self.parent, &self.name, self.stage(), &self.staged, RenameFlags::NOREPLACE)
+    }
+}
+
+impl Step {
+    fn position<'a>(&self, tree: &Tree, stage: &'a OwnedFd) -> Result<Position<'a>, Trouble> {
+        use std::os::unix::ffi::OsStrExt;
+        Ok(Position {
+            parent: tree.open_parent(&self.place)?,
+            name: CString::new(self.place.name().as_bytes()).map_err(|_| Errno::INVAL)?,
+            stage,
+            staged: CString::new(self.name.as_str()).map_err(|_| Errno::INVAL)?,
+            at: self.at,
+        })
+    }
+
+    /// Makes the step, unless it was made.
+    pub(crate) fn make(&self, tree: &Tree, stage: &OwnedFd) -> Result<(), Trouble> {
+        let position = self.position(tree, stage)?;
+        match &self.does {
+            Does::Create { new } => {
+                if is(position.here()?.as_ref(), new) {
+                    return Ok(());
+                }
+                Ok(position.publish(RenameFlags::NOREPLACE)?)
+            }
+            Does::Replace { new, old } => {
+                let here = position.here()?;
+                if is(here.as_ref(), new) {
+                    return Ok(());
+                }
+                if !here.is_some_and(|here| is(Some(&here), old) && is_untouched(&here, old)) {
+                    return Err(changed_by_others());
+                }
+                position.publish(RenameFlags::EXCHANGE)?;
+                // Between the look and the exchange somebody may have come.
+                let taken = position.there()?;
+                if !taken.is_some_and(|taken| is(Some(&taken), old) && is_untouched(&taken, old)) {
+                    position.publish(RenameFlags::EXCHANGE)?;
+                    return Err(changed_by_others());
+                }
+                Ok(())
+            }
+            Does::Remove { old } => {
+                if is(position.there()?.as_ref(), old) {
+                    return Ok(());
+                }
+                if !position.here()?.is_some_and(|here| is(Some(&here), old) && is_untouched(&here, old)) {
+                    return Err(changed_by_others());
+                }
+                position.take_back()?;
+                let taken = position.there()?;
+                if !taken.is_some_and(|taken| is(Some(&taken), old) && is_untouched(&taken, old)) {
+                    position.publish(RenameFlags::NOREPLACE)?;
+                    return Err(changed_by_others());
+                }
+                Ok(())
+            }
+            Does::Attributes { new, old } => give(tree, &self.place, old, new),
+        }
+    }
+
+    /// Undoes the step if it was made; what somebody has changed since is left alone.
+    pub(crate) fn undo(&self, tree: &Tree, stage: &OwnedFd) -> Result<(), Trouble> {
+        let position = self.position(tree, stage)?;
+        match &self.does {
+            Does::Create { new } => {
+                if is(position.here()?.as_ref(), new) {
+                    position.take_back()?;
+                }
+            }
+            Does::Replace { new, old } => {
+                if is(position.here()?.as_ref(), new) && is(position.there()?.as_ref(), old) {
+                    position.publish(RenameFlags::EXCHANGE)?;
+                }
+            }
+            Does::Remove { old } => {
+                if is(position.there()?.as_ref(), old) {
+                    position.publish(RenameFlags::NOREPLACE)?;
+                }
+            }
+            Does::Attributes { new, old } => give(tree, &self.place, new, old)?,
+        }
+        Ok(())
+    }
+}
+
+/// Gives the object at a place other attributes; it must be the one that is meant.
+fn give(tree: &Tree, place: &Place, old: &(Attributes, Extended), new: &(Attributes, Extended)) -> Result<(), Trouble> {
+    let object = tree.open_at(place, OFlags::PATH)?;
+    let found = attributes_of(&File::from(object.try_clone().map_err(|_| Errno::MFILE)?))?;
+    if !is(Some(&found), &old.0) {
+        return Err(changed_by_others());
+    }
+    give_to(&object, found.kind, &old.1, new)
+}
+
+/// Gives an open object attributes: the owner first, since a change of owner takes set-id bits away.
+pub(crate) fn give_to(
+    object: &OwnedFd,
+    kind: Kind,
+    old: &Extended,
+    (new, extended): &(Attributes, Extended),
+) -> Result<(), Trouble> {
+    let found = attributes_of(&File::from(object.try_clone().map_err(|_| Errno::MFILE)?))?;
+    if (found.user, found.group) != (new.user, new.group) {
+        let (user, group) = (Uid::from_raw(new.user), Gid::from_raw(new.group));
+        rustix::fs::chownat(object, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
+    }
+    let path = format!("/proc/self/fd/{}", object.as_raw_fd());
+    if kind != Kind::Symlink {
+        rustix::fs::chmod(&path, Mode::from_raw_mode(new.mode))?;
+        extended::write(&path, old, extended)?;
+    }
+    let time = Timespec { tv_sec: new.modified.0, tv_nsec: new.modified.1.into() };
+    let times = Timestamps { last_access: time, last_modification: time };
+    match rustix::fs::utimensat(object, "", &times, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW) {
+        // Before Linux 5.8 a descriptor that was opened for its path alone has no times to set.
+        Err(Errno::INVAL | Errno::NOENT) if kind != Kind::Symlink => {
+            rustix::fs::utimensat(rustix::fs::CWD, &path, &times, AtFlags::empty())?;
+        }
+        set => set?,
+    }
+    Ok(())
+}

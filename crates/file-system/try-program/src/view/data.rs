@@ -1,0 +1,141 @@
+//! Data of files as they were when they were first seen, or an error.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+use rustix::io::Errno;
+
+use super::known::{Node, Seen};
+use super::{View, locked};
+use crate::attributes::Attributes;
+use crate::question::{Answer, Question};
+use crate::tree::{attributes_of, read_at};
+
+/// The system counts times of change in steps of at most so much: two changes within one step have one time.
+const CLOCK_STEP: Duration = Duration::from_millis(11);
+/// How often a file is looked at again that changes while it is looked at.
+const ATTEMPTS: usize = 5;
+
+/// A file that the command has open.
+#[derive(Debug)]
+pub(super) struct Handle {
+    file: File,
+    node: Arc<Node>,
+}
+
+/// The attributes of an open file at a time after which each change shows in them.
+fn settled_attributes(file: &File) -> rustix::io::Result<Attributes> {
+    loop {
+        let attributes = attributes_of(file)?;
+        let since = Duration::new(attributes.changed.0.max(0) as u64, attributes.changed.1);
+        let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since);
+        match age {
+            // A file that was changed this very moment may change once more without a trace.
+            Ok(age) if age < CLOCK_STEP => sleep(CLOCK_STEP - age),
+            // Also of a clock that was set back: there is nothing to wait for.
+            _ => return Ok(attributes),
+        }
+    }
+}
+
+impl View {
+    /// Opens a file to be read; `STALE` if it is not any more what was seen of it.
+    pub(super) fn open(&self, number: u64) -> rustix::io::Result<u64> {
+        let node = self.nodes.get(number).ok_or(Errno::STALE)?;
+        let file = File::from(self.tree.open_file(&node.place)?);
+        let now = settled_attributes(&file)?;
+        self.accept(&file, &node, now)?;
+        Ok(self.new_handle(Handle { file, node }))
+    }
+
+    /// Goes over to a newer version of a file if nothing was seen that is not so any more.
+    fn accept(&self, file: &File, node: &Node, now: Attributes) -> rustix::io::Result<()> {
+        let mut seen = locked(&node.seen);
+        if now.is_same_version(&seen.attributes) {
+            return Ok(());
+        }
+        if !still_holds(&seen, file, &now)? {
+            return Err(Errno::STALE);
+        }
+        seen.attributes = now;
+        Ok(())
+    }
+
+    /// Reads from an open file; each range is recorded when it is read first.
+    pub(super) fn read(&self, handle: u64, offset: u64, length_bytes: u32) -> rustix::io::Result<Vec<u8>> {
+        let handle = locked(&self.handles).get(&handle).cloned().ok_or(Errno::BADF)?;
+        let mut bytes = vec![0; length_bytes as usize];
+        for _ in 0..ATTEMPTS {
+            let length = read_at(&handle.file, &mut bytes, offset)?;
+            let now = attributes_of(&handle.file)?;
+            let mut seen = locked(&handle.node.seen);
+            if !now.is_same_version(&seen.attributes) {
+                // What was read may be of either version, or of both.
+                drop(seen);
+                let settled = settled_attributes(&handle.file)?;
+                self.accept(&handle.file, &handle.node, settled)?;
+                continue;
+            }
+            let answer = Answer::about_bytes(&bytes[..length]);
+            match seen.data.get(&(offset, length_bytes)) {
+                Some(before) if *before != answer => return Err(Errno::STALE),
+                Some(_) => {}
+                None => {
+                    seen.data.insert((offset, length_bytes), answer.clone());
+                    self.note(&handle.node.place, Question::Data { offset, length_bytes }, answer);
+                }
+            }
+            bytes.truncate(length);
+            return Ok(bytes);
+        }
+        Err(Errno::STALE)
+    }
+
+    /// Where a file ends, for one who has it open.
+    pub(super) fn size(&self, number: u64) -> rustix::io::Result<Attributes> {
+        let node = self.nodes.get(number).ok_or(Errno::STALE)?;
+        let mut seen = locked(&node.seen);
+        if !seen.has_told_size {
+            seen.has_told_size = true;
+            self.note(&node.place, Question::Size, Answer::Size(seen.attributes.size_bytes));
+        }
+        Ok(seen.attributes.clone())
+    }
+
+    /// What `stat` says. Before it was asked first, a file may have become a newer version.
+    pub(super) fn attributes(&self, number: u64) -> rustix::io::Result<Attributes> {
+        let node = self.nodes.get(number).ok_or(Errno::STALE)?;
+        let mut seen = locked(&node.seen);
+        if !seen.has_told_attributes {
+            seen.has_told_attributes = true;
+            self.note(&node.place, Question::Attributes, Answer::Attributes(seen.attributes.clone()));
+        }
+        Ok(seen.attributes.clone())
+    }
+
+    pub(super) fn close(&self, handle: u64) {
+        locked(&self.handles).remove(&handle);
+    }
+}
+
+/// Whether all that was answered about a file is so of a newer version of it.
+fn still_holds(seen: &Seen, file: &File, now: &Attributes) -> rustix::io::Result<bool> {
+    let then = &seen.attributes;
+    let rights_hold = then.has_same_rights(now);
+    let attributes_hold = !seen.has_told_attributes || then.is_same_to_stat(now);
+    let size_holds = !seen.has_told_size || then.size_bytes == now.size_bytes;
+    if !(rights_hold && attributes_hold && size_holds) {
+        return Ok(false);
+    }
+    for ((offset, length_bytes), answer) in &seen.data {
+        let mut bytes = vec![0; *length_bytes as usize];
+        let length = read_at(file, &mut bytes, *offset)?;
+        if Answer::about_bytes(&bytes[..length]) != *answer {
+            return Ok(false);
+        }
+    }
+    // The bytes may have changed while they were looked at.
+    Ok(attributes_of(file)?.is_same_version(now))
+}

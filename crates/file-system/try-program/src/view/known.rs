@@ -1,0 +1,104 @@
+//! What the view has answered: a node for each name that it found, and a note of each that it did not.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::locked;
+use crate::attributes::Attributes;
+use crate::place::Place;
+use crate::question::{Answer, Listed};
+
+/// The number of the root, by FUSE's rule.
+pub(super) const ROOT: u64 = 1;
+
+/// What a name was found to lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    Absent,
+    Node(u64),
+    /// The system refused to say.
+    Fault(i32),
+}
+
+/// What was answered about an object.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// As it was when the answers below were true.
+    pub(super) attributes: Attributes,
+    /// Whether `stat` was asked, so that all of these are an answer.
+    pub(super) has_told_attributes: bool,
+    pub(super) has_told_size: bool,
+    /// By offset and length: the answers about bytes.
+    pub(super) data: HashMap<(u64, u32), Answer>,
+    pub(super) listing: Option<Arc<Vec<Listed>>>,
+    pub(super) target: Option<Vec<u8>>,
+    pub(super) extended: HashMap<Vec<u8>, Result<Vec<u8>, i32>>,
+    pub(super) extended_names: Option<Result<Vec<Vec<u8>>, i32>>,
+}
+
+/// An object of the view.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) seen: Mutex<Seen>,
+}
+
+/// Names of a directory, by the directory's number.
+type Names = HashMap<Box<[u8]>, Known>;
+
+/// All nodes and names. None is forgotten: what was answered once is the answer until the run ends.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    nodes: RwLock<Vec<Arc<Node>>>,
+    names: Mutex<HashMap<u64, Names>>,
+}
+
+impl Nodes {
+    pub(super) fn new(root: Attributes) -> Nodes {
+        Nodes { nodes: RwLock::new(vec![node(Place::root(), root)]), names: Mutex::default() }
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<Arc<Node>> {
+        let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
+        let index = usize::try_from(number.checked_sub(ROOT)?).ok()?;
+        nodes.get(index).cloned()
+    }
+
+    pub(super) fn child(&self, parent: u64, name: &[u8]) -> Option<Known> {
+        locked(&self.names).get(&parent)?.get(name).copied()
+    }
+
+    /// Keeps what a name leads to, unless another thread was first; says what is kept, and whether it is this answer.
+    pub(super) fn learn(&self, parent: u64, name: &[u8], place: &Place, answer: &Answer) -> (Known, bool) {
+        let mut names = locked(&self.names);
+        let names = names.entry(parent).or_default();
+        if let Some(known) = names.get(name) {
+            return (*known, false);
+        }
+        let known = match answer {
+            Answer::Attributes(attributes) => {
+                let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+                nodes.push(node(place.clone(), attributes.clone()));
+                Known::Node(nodes.len() as u64)
+            }
+            Answer::Fault(number) => Known::Fault(*number),
+            _ => Known::Absent,
+        };
+        names.insert(name.into(), known);
+        (known, true)
+    }
+}
+
+fn node(place: Place, attributes: Attributes) -> Arc<Node> {
+    let seen = Seen {
+        attributes,
+        has_told_attributes: false,
+        has_told_size: false,
+        data: HashMap::new(),
+        listing: None,
+        target: None,
+        extended: HashMap::new(),
+        extended_names: None,
+    };
+    Arc::new(Node { place, seen: Mutex::new(seen) })
+}
