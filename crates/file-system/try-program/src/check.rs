@@ -52,6 +52,11 @@ impl Looks {
         self.of(place).iter().find(|(question, _)| *question == Question::Name).map(|(_, answer)| answer)
     }
 
+    /// Whether a directory on the way to a place was found to be absent.
+    fn has_absent_above(&self, place: &Place) -> bool {
+        std::iter::successors(place.parent(), Place::parent).any(|above| self.name(&above) == Some(&Answer::Absent))
+    }
+
     /// The times of change that a place was seen with.
     pub(crate) fn times(&self, place: &Place) -> impl Iterator<Item = Time> {
         self.of(place).iter().filter_map(|(_, answer)| match answer {
@@ -88,11 +93,11 @@ pub(crate) fn conflicts(tree: &Tree, looks: &Looks, changes: &Changes, lenient: 
     let written: HashMap<&Place, Label> =
         changes.changes.iter().flat_map(|change| &change.items).map(|(place, label)| (place, *label)).collect();
     let mut checker = Checker { tree, looks, changes, lenient, written, conflicts: Vec::new() };
-    for (place, of_place) in looks.places() {
-        checker.ask_again(place, of_place);
-    }
     for change in &changes.changes {
         checker.compare_replaced(&change.place, change.what);
+    }
+    for (place, of_place) in looks.places() {
+        checker.ask_again(place, of_place);
     }
     checker.conflicts.sort_by(|one, other| one.place.cmp(&other.place));
     checker.conflicts
@@ -110,6 +115,7 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn ask_again(&mut self, place: &Place, of_place: &[(Question, Answer)]) {
         let is_merged = self.lenient.merged.contains(place);
+        let mut found: Option<(usize, &'static str, String, String)> = None;
         for (question, then) in of_place {
             let now = self.tree.ask(place, question);
             if then.agrees_with(question, &now) || self.is_own_affair(place, question, then, &now) {
@@ -120,13 +126,18 @@ impl Checker<'_> {
             if is_of_merged_data || self.is_other_name(place, question, then, &now) {
                 continue;
             }
+            // One line a place says enough: that which says most.
+            if found.as_ref().is_some_and(|(rank, ..)| *rank <= question.rank()) {
+                continue;
+            }
             let (then, now) = match (then, &now) {
                 (Answer::Listing(then), Answer::Listing(now)) => (difference(then, now), difference(now, then)),
                 (then, now) => (shown(then), shown(now)),
             };
-            self.refuse(place, question.what(), then, now);
-            // One line a place says enough.
-            return;
+            found = Some((question.rank(), question.what(), then, now));
+        }
+        if let Some((_, question, then, now)) = found {
+            self.refuse(place, question, then, now);
         }
     }
 
@@ -176,6 +187,8 @@ impl Checker<'_> {
         }
         match self.looks.name(place).cloned() {
             Some(then) => self.compare_version(place, &then),
+            // Where its directory was not there, that was the look.
+            None if self.looks.has_absent_above(place) => {}
             None => {
                 let now = shown(&self.tree.ask(place, &Question::Name));
                 self.refuse(place, "name", "never looked at: it lies in another workspace's layer".to_owned(), now);
@@ -224,6 +237,17 @@ impl Checker<'_> {
 }
 
 impl Question {
+    /// How much a different answer says, the first one most.
+    fn rank(&self) -> usize {
+        match self {
+            Question::Name => 0,
+            Question::Listing | Question::Data { .. } | Question::Target => 1,
+            Question::Size => 2,
+            Question::Extended(_) | Question::ExtendedNames => 3,
+            Question::Attributes => 4,
+        }
+    }
+
     /// In a word.
     pub(crate) fn what(&self) -> &'static str {
         match self {

@@ -1,5 +1,6 @@
 //! What is said about changes and conflicts: lines for people, one document of JSON for programs.
 
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -70,14 +71,19 @@ impl Document<'_> {
     }
 }
 
+/// Prints a line; who does not listen any more has heard enough.
+pub(crate) fn put(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
 /// The changes, a line each, below a line that says so.
 pub(crate) fn print_changes(changes: &Changes) {
-    println!("\nChanges detected in the following files:\n");
+    put("\nChanges detected in the following files:\n");
     for (place, label) in changes.changes.iter().flat_map(|change| &change.items) {
-        println!("{place} ({})", label.text());
+        put(&format!("{place} ({})", label.text()));
     }
     for place in &changes.left_out {
-        println!("{place} (socket, not committed)");
+        put(&format!("{place} (socket, not committed)"));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::failure::{Failure, REFUSED};
 use crate::filter::Filter;
 use crate::options::{self, Format, Options, Then, Verb};
 use crate::plan::Output;
-use crate::report::{self, Document};
+use crate::report::{self, Document, put};
 use crate::run::{self, Running};
 use crate::workspace::Workspace;
 
@@ -22,7 +22,7 @@ pub(crate) fn main(arguments: Vec<OsString>) -> u8 {
     let wants_json = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     let outcome = options::parse(arguments).and_then(|(options, verb)| match verb {
         Verb::Say(text) => {
-            println!("{text}");
+            put(text);
             Ok(0)
         }
         Verb::Run(command) => run_command(&options, command, None),
@@ -35,10 +35,7 @@ pub(crate) fn main(arguments: Vec<OsString>) -> u8 {
         eprintln!("commutant try: {}", failure.line());
         if wants_json {
             let exit_code = failure.exit_code();
-            println!(
-                "{}",
-                Document { outcome: "failed", exit_code, error: Some(failure.line()), ..Document::default() }.json()
-            );
+            put(&Document { outcome: "failed", exit_code, error: Some(failure.line()), ..Document::default() }.json());
         }
         failure.exit_code()
     })
@@ -112,7 +109,7 @@ impl End<'_> {
             Then::Keep => {
                 self.say("kept", self.code, &workspace, Some(&changes));
                 if self.options.format == Format::Text && self.is_own {
-                    println!("{}", workspace.path.display());
+                    put(&workspace.path.display().to_string());
                 }
                 Ok(Some(self.code))
             }
@@ -183,15 +180,15 @@ impl End<'_> {
                 changes,
                 ..Document::default()
             };
-            println!("{}", document.json());
+            put(&document.json());
         }
     }
 }
 
 /// Whether to commit, and what: all, or the paths that are left in an editor.
 fn asked(changes: &Changes) -> Result<Option<Option<BTreeSet<String>>>, Failure> {
-    print!("\nCommit these changes? [y/N/i] (i: choose in an editor) ");
-    let _ = std::io::stdout().flush();
+    let mut output = std::io::stdout();
+    let _ = write!(output, "\nCommit these changes? [y/N/i] (i: choose in an editor) ").and_then(|()| output.flush());
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(Failure::doing("reading the answer"))?;
     match answer.trim() {
@@ -239,7 +236,7 @@ fn summary(options: &Options, directory: &Path) -> Result<u8, Failure> {
             changes: Some(&changes),
             ..Document::default()
         };
-        println!("{}", document.json());
+        put(&document.json());
     } else if exit_code == 0 {
         report::print_changes(&changes);
     }
@@ -271,7 +268,7 @@ fn say_outcome(outcome: &Outcome, workspace: &Workspace, format: Format, ran: Op
             conflicts,
             error: None,
         };
-        println!("{}", document.json());
+        put(&document.json());
     }
     if code != 0 {
         report::print_conflicts(&workspace.path, conflicts);
@@ -288,9 +285,9 @@ fn recover(options: &Options, directory: &Path) -> Result<u8, Failure> {
     };
     match options.format {
         Format::Json => {
-            println!("{}", Document { outcome, directory: Some(&workspace.path), ..Document::default() }.json());
+            put(&Document { outcome, directory: Some(&workspace.path), ..Document::default() }.json());
         }
-        Format::Text => println!("{}: {line}", workspace.path.display()),
+        Format::Text => put(&format!("{}: {line}", workspace.path.display())),
     }
     Ok(if outcome == "undone" { REFUSED } else { 0 })
 }

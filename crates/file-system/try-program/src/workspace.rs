@@ -245,6 +245,9 @@ fn open(path: &Path) -> Result<(PathBuf, OwnedFd), Failure> {
         Errno::NOTDIR => Failure::input(format!("{shown} is no directory: expected that of a workspace")),
         _ => Failure::calling(&shown)(error),
     })?;
+    if path == Path::new("/") {
+        return Err(Failure::input("/ is no workspace: expected a directory of its own for the changes"));
+    }
     let metadata = File::from(directory.try_clone().map_err(Failure::doing(&shown))?).metadata();
     let metadata = metadata.map_err(Failure::doing(&shown))?;
     let user = rustix::process::geteuid().as_raw();

@@ -11,7 +11,7 @@ use super::known::{Node, Seen};
 use super::{View, locked};
 use crate::attributes::Attributes;
 use crate::question::{Answer, Question};
-use crate::tree::{attributes_of, read_at};
+use crate::tree::{attributes_of, is_absence, read_at};
 
 /// The system counts times of change in steps of at most so much: two changes within one step have one time.
 const CLOCK_STEP: Duration = Duration::from_millis(11);
@@ -21,7 +21,8 @@ const ATTEMPTS: usize = 5;
 /// A file that the command has open.
 #[derive(Debug)]
 pub(super) struct Handle {
-    file: File,
+    /// `None` if it is not any more what was seen of it: only what the kernel keeps of it can be read.
+    file: Option<File>,
     node: Arc<Node>,
 }
 
@@ -41,13 +42,21 @@ fn settled_attributes(file: &File) -> rustix::io::Result<Attributes> {
 }
 
 impl View {
-    /// Opens a file to be read; `STALE` if it is not any more what was seen of it.
+    /// Opens a file to be read.
     pub(super) fn open(&self, number: u64) -> rustix::io::Result<u64> {
         let node = self.nodes.get(number).ok_or(Errno::STALE)?;
+        let file = match self.open_as_seen(&node) {
+            Err(error) if error != Errno::STALE && !is_absence(error) => return Err(error),
+            opened => opened.ok(),
+        };
+        Ok(self.new_handle(Handle { file, node }))
+    }
+
+    fn open_as_seen(&self, node: &Node) -> rustix::io::Result<File> {
         let file = File::from(self.tree.open_file(&node.place)?);
         let now = settled_attributes(&file)?;
-        self.accept(&file, &node, now)?;
-        Ok(self.new_handle(Handle { file, node }))
+        self.accept(&file, node, now)?;
+        Ok(file)
     }
 
     /// Goes over to a newer version of a file if nothing was seen that is not so any more.
@@ -66,16 +75,17 @@ impl View {
     /// Reads from an open file; each range is recorded when it is read first.
     pub(super) fn read(&self, handle: u64, offset: u64, length_bytes: u32) -> rustix::io::Result<Vec<u8>> {
         let handle = locked(&self.handles).get(&handle).cloned().ok_or(Errno::BADF)?;
+        let file = handle.file.as_ref().ok_or(Errno::STALE)?;
         let mut bytes = vec![0; length_bytes as usize];
         for _ in 0..ATTEMPTS {
-            let length = read_at(&handle.file, &mut bytes, offset)?;
-            let now = attributes_of(&handle.file)?;
+            let length = read_at(file, &mut bytes, offset)?;
+            let now = attributes_of(file)?;
             let mut seen = locked(&handle.node.seen);
             if !now.is_same_version(&seen.attributes) {
                 // What was read may be of either version, or of both.
                 drop(seen);
-                let settled = settled_attributes(&handle.file)?;
-                self.accept(&handle.file, &handle.node, settled)?;
+                let settled = settled_attributes(file)?;
+                self.accept(file, &handle.node, settled)?;
                 continue;
             }
             let answer = Answer::about_bytes(&bytes[..length]);

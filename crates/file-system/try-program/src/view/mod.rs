@@ -12,8 +12,9 @@
 //! kernel is given attributes with a name, but must ask again before it shows them to anyone. Reading to the end of a file asks for
 //! its size alone.
 //!
-//! **What cannot be kept.** Data that nobody has read yet. If a file changes after something of it was seen, and what was seen is no
-//! longer so, a read fails with `ESTALE`: the command never meets half of a change, and its commit would be refused anyway.
+//! **What cannot be kept.** Data that the command has not read yet, or that the kernel had to give up. If a file changes after something
+//! of it was seen, and what was seen is no longer so, such a read fails with `ESTALE`: the command never meets half of a change, and its
+//! commit would be refused anyway.
 
 mod data;
 mod known;

@@ -219,7 +219,6 @@ impl Filesystem for View {
         }
         match self.open(number.0) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::FOPEN_KEEP_CACHE),
-            Err(error) if is_absence(error) => reply.error(fuser::Errno::ESTALE),
             Err(error) => reply.error(fuse_error(error)),
         }
     }
