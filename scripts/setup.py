@@ -86,9 +86,10 @@ def artifacts(toolchain: Toolchain) -> None:
     lock_preload = ARTIFACTS / "libcommutant_lock_preload.so"
     transfers_plugin = ARTIFACTS / "libcommutant_transfers_plugin.so"
     scale_runner = ARTIFACTS / "commutant-scale-runner"
+    try_program = ARTIFACTS / "commutant-try"
     all_of_them = [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]
     olf_adapters = {kind: ARTIFACTS / f"libcommutant_olf_{kind}.so" for kind in ("list", "map", "sorted")}
-    all_of_them += [transfers_plugin, scale_runner, *olf_adapters.values()]
+    all_of_them += [transfers_plugin, scale_runner, try_program, *olf_adapters.values()]
     key = content_hash([*rust_sources(), THIS], toolchain.version)
     if is_current("artifacts", key, all_of_them):
         return
@@ -118,6 +119,8 @@ def artifacts(toolchain: Toolchain) -> None:
         for kind, path in olf_adapters.items():
             built = toolchain.build("checker/olf-adapter", "cdylib", "-C", "debuginfo=2", example=f"olf-{kind}")
             install_file(built, path)
+    with timed("program of try", "built"):
+        install_file(toolchain.build("file-system/try-program", "bin", *WITHOUT_LINES), try_program)
     record("artifacts", key)
 
 

@@ -89,6 +89,7 @@ def test_wheel_holds_native_module_artifacts_types_and_licences(wheel: Path) -> 
         "commutant/_artifacts/commutant-scalefs-runner",
         "commutant/_artifacts/commutant-library-runner",
         "commutant/_artifacts/commutant-scale-runner",
+        "commutant/_artifacts/commutant-try",
         "commutant/_artifacts/libcommutant_transfers_plugin.so",
         "commutant/_artifacts/libcommutant_olf_map.so",
         "commutant/targets/library/include/commutant.h",

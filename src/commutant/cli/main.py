@@ -50,6 +50,7 @@ VERBS = (
     "kernel",
     "locks",
     "scale",
+    "try",
     "new",
     "doctor",
     "prepare",

@@ -58,6 +58,11 @@ def olf_adapter_path(kind: str) -> Path:
     return _artifact(f"libcommutant_olf_{kind}.so", "the adapter of the target olf")
 
 
+def try_path() -> Path:
+    """The program behind `commutant try`. Raises RunError if it is missing."""
+    return _artifact("commutant-try", "the program behind `commutant try`")
+
+
 def _artifact(name: str, meaning: str) -> Path:
     path = _FOLDER / name
     if not path.is_file():

@@ -20,7 +20,7 @@ use crate::publish::{self, Published};
 use crate::record;
 use crate::stage;
 use crate::step::Where;
-use crate::stops;
+use crate::stops::{self, planted};
 use crate::tree::Tree;
 use crate::workspace::Workspace;
 
@@ -140,13 +140,15 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
     stops::others_may_come("CHECK");
     // Staging took its time.
     let conflicts = check::conflicts(&tree, &looks, &changes, &lenient);
-    if !conflicts.is_empty() {
+    if !conflicts.is_empty() && !planted("try-program: nothing is asked after staging") {
         publish::remove_staged(workspace, &tree, &[])?;
         journal::forget(workspace)?;
         return Ok(Outcome::Refused(changes, conflicts));
     }
     stops::may_end_here();
-    journal::decide(workspace, &steps)?;
+    if !planted("try-program: steps come before the decision") {
+        journal::decide(workspace, &steps)?;
+    }
     stops::others_may_come("PUBLICATION");
     match publish::publish(workspace, &tree, &steps, Some(&looks))? {
         Published::Whole => Ok(Outcome::Committed(changes)),
@@ -220,7 +222,8 @@ pub(crate) enum Recovered {
 pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
     let _one_at_a_time = lock_tree()?;
     let tree = tree_of(workspace)?;
-    match journal::pending(workspace)? {
+    let pending = journal::pending(workspace)?;
+    match pending.filter(|_| !planted("try-program: a recovery forgets what was decided")) {
         None => {
             publish::remove_staged(workspace, &tree, &[])?;
             journal::forget(workspace)?;

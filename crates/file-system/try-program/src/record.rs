@@ -66,6 +66,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Look>, String> {
     let mut number = 0_u64;
     loop {
         let Some(line) = lines.next() else {
+            if crate::stops::planted("try-program: a record without its end is whole") {
+                return Ok(looks);
+            }
             return Err(wrong("the record has no end: the run was killed, and nobody knows what it has looked at"));
         };
         let line = line.map_err(|error| wrong(&crate::failure::reason(&error)))?;

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use crate::attributes::{Attributes, Kind};
 use crate::extended::{self, Extended};
 use crate::place::Place;
+use crate::stops::planted;
 use crate::tree::{Tree, attributes_of, stat_at};
 
 /// Where an object waits for its step, or what was replaced for its end.
@@ -141,7 +142,11 @@ impl Step {
                 if is(here.as_ref(), new) {
                     return Ok(());
                 }
-                if !here.is_some_and(|here| is(Some(&here), old) && is_untouched(&here, old)) {
+                let is_old = here.is_some_and(|here| is(Some(&here), old) && is_untouched(&here, old));
+                if planted("try-program: an exchange takes whatever is there") {
+                    return Ok(position.publish(RenameFlags::EXCHANGE)?);
+                }
+                if !is_old {
                     return Err(changed_by_others());
                 }
                 position.publish(RenameFlags::EXCHANGE)?;

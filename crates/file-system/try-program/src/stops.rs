@@ -1,4 +1,4 @@
-//! Places at which a test ends the program as a power cut would.
+//! What a test does to the program: end it as a power cut would, let others come in between, plant a fault. Of a release nothing.
 
 /// How many places came so far.
 #[cfg(debug_assertions)]
@@ -13,6 +13,17 @@ pub(crate) fn may_end_here() {
         if wanted == Some(passed) {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         }
+    }
+}
+
+/// In a test's program: whether the fault of this name is planted.
+pub(crate) fn planted(name: &str) -> bool {
+    #[cfg(debug_assertions)]
+    return std::env::var_os("COMMUTANT_TRY_PLANTED").is_some_and(|planted| planted == *name);
+    #[cfg(not(debug_assertions))]
+    {
+        let _ = name;
+        false
     }
 }
 

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::attributes::{Attributes, Kind};
 use crate::place::Place;
 use crate::question::{Answer, Listed, Question};
+use crate::stops::planted;
 
 /// The system takes no longer path at once.
 const LONGEST_PATH_BYTES: usize = 4000;
@@ -59,7 +60,10 @@ impl Tree {
     fn open_below(&self, from: Option<&OwnedFd>, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let path = if path.is_empty() { &b"."[..] } else { path };
         let path = CString::new(path).map_err(|_| Errno::INVAL)?;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        if planted("try-program: links in the way are followed") {
+            resolve = ResolveFlags::empty();
+        }
         let from = from.unwrap_or(&self.root);
         let mut opened = Err(Errno::AGAIN);
         for _ in 0..ATTEMPTS {

@@ -17,7 +17,8 @@ fn commit_line(bench: &Bench, exit_code: i32) -> String {
 
 /// A file of a workspace with another end, which is the hash of what is before it.
 fn forge(bench: &Bench, name: &str, text: &str) {
-    fs::write(bench.changes().join(name), format!("{text}end {}\n", blake3::hash(text.as_bytes()).to_hex())).expect("ours");
+    fs::write(bench.changes().join(name), format!("{text}end {}\n", blake3::hash(text.as_bytes()).to_hex()))
+        .expect("ours");
 }
 
 #[test]
@@ -50,7 +51,8 @@ fn a_damaged_record_commits_nothing() {
     let middle = whole.len() / 2;
     let mut flipped = whole.clone();
     flipped[middle] ^= 1;
-    let without_end = &whole[..whole.len() - 1 - whole.iter().rev().skip(1).position(|byte| *byte == b'\n').expect("lines")];
+    let without_end =
+        &whole[..whole.len() - 1 - whole.iter().rev().skip(1).position(|byte| *byte == b'\n').expect("lines")];
     let longer = [&whole[..], b"/x name absent\n"].concat();
     for damaged in [&whole[..middle], b"", &flipped[..], without_end, &longer[..], b"nonsense\n"] {
         fs::write(&record, damaged).expect("ours");
@@ -75,7 +77,8 @@ fn a_forged_journal_does_nothing() {
     let first = "commutant-try journal 1\n";
     let recover = |bench: &Bench| bench.run(["recover", bench.changes().to_str().expect("text")]);
     // No hash, or no step at all.
-    fs::write(bench.changes().join("journal"), format!("{first}{path} workspace 0 remove {}\n", object(victim.ino()))).expect("ours");
+    fs::write(bench.changes().join("journal"), format!("{first}{path} workspace 0 remove {}\n", object(victim.ino())))
+        .expect("ours");
     refusal(&recover(&bench), 2);
     for step in [
         format!("/etc/../{path} workspace 0 remove {}", object(victim.ino())),
@@ -192,7 +195,13 @@ fn nothing_stays_behind() {
         return;
     }
     let bench = Bench::new();
-    let mounts = || fs::read_to_string("/proc/self/mounts").expect("it is there").lines().filter(|line| line.contains("try-test")).count();
+    let mounts = || {
+        fs::read_to_string("/proc/self/mounts")
+            .expect("it is there")
+            .lines()
+            .filter(|line| line.contains("try-test"))
+            .count()
+    };
     // A daemon that would live on.
     let output = bench.run(["-y", "(trap '' HUP TERM; exec 0<&- 1>&- 2>&-; sleep 98765) & sleep 0.1; echo x > made"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -245,7 +254,11 @@ fn another_mount_is_part_of_the_tree() {
          {program} commit {0} && cat inner/file inner/d/y && ls -A inner && stat -c %b inner/sparse",
         changes.display()
     );
-    let output = Command::new("unshare").args(["-m", "sh", "-euc", &script]).current_dir(bench.path("")).env("TRY_SHELL", "/bin/sh").output();
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-euc", &script])
+        .current_dir(bench.path(""))
+        .env("TRY_SHELL", "/bin/sh")
+        .output();
     let output = output.expect("there is unshare");
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "before-after\ny\nd\nfile\nsparse\n0\n");
@@ -302,8 +315,13 @@ fn a_user_commits_what_a_user_may() {
     assert_eq!((made.uid(), made.gid(), made.mode() & 0o777), (USER, USER, 0o644));
     assert_eq!(fs::metadata(bench.path("")).expect("it is there").mode() & 0o777, 0o755);
     // Without a device: one line that says what to do.
-    let script = format!("exec setpriv --reuid={USER} --regid={USER} --clear-groups env HOME={} {} -y true", bench.folder().display(), program.display());
-    let output = Command::new("sh").args(["-c", &script]).current_dir(bench.path("")).output().expect("there is a shell");
+    let script = format!(
+        "exec setpriv --reuid={USER} --regid={USER} --clear-groups env HOME={} {} -y true",
+        bench.folder().display(),
+        program.display()
+    );
+    let output =
+        Command::new("sh").args(["-c", &script]).current_dir(bench.path("")).output().expect("there is a shell");
     if !output.status.success() {
         assert!(refusal(&output, 3).contains("/dev/fuse"));
     }

@@ -36,6 +36,8 @@ pub fn has(program: &str) -> bool {
 /// A folder of a test's own.
 pub struct Bench {
     folder: PathBuf,
+    /// The fault that is planted in the program.
+    pub planted: Option<&'static str>,
 }
 
 impl Drop for Bench {
@@ -58,7 +60,7 @@ impl Bench {
         for name in ["tree", "changes"] {
             fs::create_dir(folder.join(name)).expect("a new folder");
         }
-        Bench { folder }
+        Bench { folder, planted: None }
     }
 
     pub fn folder(&self) -> &Path {
@@ -86,6 +88,9 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_commutant-try"));
         command.args(arguments).current_dir(self.path("")).env("XDG_STATE_HOME", self.folder.join("state"));
         command.env("TRY_SHELL", "/bin/sh").stdin(Stdio::null());
+        if let Some(fault) = self.planted {
+            command.env("COMMUTANT_TRY_PLANTED", fault);
+        }
         command
     }
 
