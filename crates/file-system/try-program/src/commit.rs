@@ -12,12 +12,13 @@ use crate::changes::{self, Changes};
 use crate::check::{self, Conflict, Leniency, Looks};
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::journal::{self, Phase};
+use crate::journal;
 use crate::layer;
 use crate::ownership::Ownership;
 use crate::place::Place;
 use crate::publish::{self, Published};
 use crate::record;
+use crate::signals::{self, Phase};
 use crate::stage;
 use crate::step::Where;
 use crate::stops::{self, planted};
@@ -36,6 +37,22 @@ pub(crate) enum Outcome {
     Committed(Changes),
     /// Nothing was changed.
     Refused(Changes, Vec<Conflict>),
+}
+
+/// While it lives, no signal but the last one ends this program.
+struct Committing;
+
+impl Committing {
+    fn new() -> Committing {
+        signals::go_to(Phase::Committing);
+        Committing
+    }
+}
+
+impl Drop for Committing {
+    fn drop(&mut self) {
+        signals::go_to(Phase::Between);
+    }
 }
 
 /// What a commit may overlook.
@@ -111,6 +128,7 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
         )));
     }
     let _one_at_a_time = lock_tree()?;
+    let _until_the_end = Committing::new();
     let tree = tree_of(workspace)?;
     publish::remove_staged(workspace, &tree, &[])?;
     let looks = looks_of(workspace)?;
@@ -229,7 +247,7 @@ pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
             journal::forget(workspace)?;
             Ok(Recovered::Nothing)
         }
-        Some((Phase::Decided, steps)) => match publish::publish(workspace, &tree, &steps, None)? {
+        Some((journal::Phase::Decided, steps)) => match publish::publish(workspace, &tree, &steps, None)? {
             Published::Whole => Ok(Recovered::Finished),
             Published::Foreign(place, why) => {
                 eprintln!("commutant try: {place}: {why}: the commit is undone");
@@ -240,7 +258,7 @@ pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
                 Ok(Recovered::Undone)
             }
         },
-        Some((Phase::Undoing, steps)) => publish::undo(workspace, &tree, &steps).map(|()| Recovered::Undone),
-        Some((Phase::Done, steps)) => publish::clean(workspace, &tree, &steps).map(|()| Recovered::Finished),
+        Some((journal::Phase::Undoing, steps)) => publish::undo(workspace, &tree, &steps).map(|()| Recovered::Undone),
+        Some((journal::Phase::Done, steps)) => publish::clean(workspace, &tree, &steps).map(|()| Recovered::Finished),
     }
 }

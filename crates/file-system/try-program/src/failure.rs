@@ -8,6 +8,8 @@ pub(crate) const REFUSED: u8 = 1;
 pub(crate) const BAD_INPUT: u8 = 2;
 /// It could not be done.
 pub(crate) const FAILED: u8 = 3;
+/// Interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// What went wrong.
 #[derive(Debug)]

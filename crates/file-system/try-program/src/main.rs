@@ -57,6 +57,8 @@ mod report;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
 mod stage;
 #[cfg(target_os = "linux")]
 mod step;

@@ -9,10 +9,6 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use fuser::{Config, Session, SessionACL};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::SignalFd;
-
 use crate::attributes::Attributes;
 use crate::control::{self, Listener, Said};
 use crate::failure::Failure;
@@ -20,9 +16,11 @@ use crate::machine;
 use crate::ownership::Ownership;
 use crate::plan::{ENTER, Network, Output, Plan};
 use crate::record::Recorder;
+use crate::signals::{self, Phase};
 use crate::tree::Tree;
 use crate::view::{View, locked};
 use crate::workspace::Workspace;
+use fuser::{Config, Session, SessionACL};
 
 /// How long the process inside may take to call.
 const CALL_TIMEOUT_MS: u16 = 200;
@@ -61,16 +59,16 @@ pub(crate) fn run(workspace: &mut Workspace, running: &Running) -> Result<u8, Fa
         between: running.between.clone(),
         command: running.command.clone(),
     };
-    let signals = block_signals()?;
     let mut child =
         Command::new("/proc/self/exe").args(plan.arguments(ENTER)).spawn().map_err(Failure::doing("starting"))?;
-    watch_signals(signals, child.id());
+    signals::go_to(Phase::Running(child.id()));
     let answering = answer(&listener, &mut child, view);
     let status = match &answering {
         Ok(_) => child.wait(),
         Err(_) => child.kill().and_then(|()| child.wait()),
     };
     let status = status.map_err(Failure::doing("waiting for the run"))?;
+    signals::go_to(Phase::Between);
     // All processes of the run have ended, and its mounts went with them.
     answering?.join().map_err(|_| Failure::Run("answering the kernel ended in a panic".to_owned()))?;
     if let Some(recorder) = locked(&recorder).take() {
@@ -134,26 +132,4 @@ fn answer_kernel(view: View, device: std::os::fd::OwnedFd) -> Result<JoinHandle<
         }
     };
     thread::Builder::new().name("view".to_owned()).spawn(answer).map_err(Failure::doing("answering the kernel"))
-}
-
-/// Signals by which a user or a system ends a program; all threads to come leave them to [`watch_signals`].
-fn block_signals() -> Result<SignalFd, Failure> {
-    let signals: SigSet = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
-    let failed = |error: nix::errno::Errno| Failure::Run(format!("waiting for signals: {}", error.desc()));
-    signals.thread_block().map_err(failed)?;
-    SignalFd::new(&signals).map_err(failed)
-}
-
-/// Ends the run when this program is asked to end. What comes from the terminal comes to the command, too, and is its affair.
-fn watch_signals(signals: SignalFd, run: u32) {
-    /// The signal was sent by a process, not by the terminal.
-    const BY_PROCESS: i32 = 0;
-    thread::spawn(move || {
-        while let Ok(Some(signal)) = signals.read_signal() {
-            let is_of_terminal = signal.ssi_code != BY_PROCESS && signal.ssi_signo != Signal::SIGTERM as u32;
-            if !is_of_terminal && let Some(run) = i32::try_from(run).ok().and_then(rustix::process::Pid::from_raw) {
-                let _ = rustix::process::kill_process(run, rustix::process::Signal::KILL);
-            }
-        }
-    });
 }

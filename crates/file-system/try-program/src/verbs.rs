@@ -15,12 +15,14 @@ use crate::options::{self, Format, Options, Then, Verb};
 use crate::plan::Output;
 use crate::report::{self, Document, put};
 use crate::run::{self, Running};
+use crate::signals;
 use crate::workspace::Workspace;
 
 /// Does what the arguments ask for.
 pub(crate) fn main(arguments: Vec<OsString>) -> u8 {
     let wants_json = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    let outcome = options::parse(arguments).and_then(|(options, verb)| match verb {
+    let parsed = options::parse(arguments).and_then(|parsed| signals::watch().map(|()| parsed));
+    let outcome = parsed.and_then(|(options, verb)| match verb {
         Verb::Say(text) => {
             put(text);
             Ok(0)

@@ -48,6 +48,7 @@ impl Workspace {
     /// A new workspace in the user's folder of state.
     pub(crate) fn create_anywhere() -> Result<Workspace, Failure> {
         let above = state_folder()?;
+        let above = if is_on_overlay(&above) { folder_in_memory() } else { above };
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -286,6 +287,18 @@ fn state_folder() -> Result<PathBuf, Failure> {
         )
     })?;
     Ok(state.join("commutant").join("try"))
+}
+
+/// Whether a folder lies, or will lie, on an overlay, as in a container or in another run: none takes layers of another.
+fn is_on_overlay(folder: &Path) -> bool {
+    const OVERLAYFS: u64 = 0x794c_7630;
+    let existing = folder.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+    rustix::fs::statfs(existing).is_ok_and(|found| found.f_type as u64 == OVERLAYFS)
+}
+
+/// Changes of such a run are kept in memory until they are committed.
+fn folder_in_memory() -> PathBuf {
+    PathBuf::from(format!("/dev/shm/commutant-try-{}", rustix::process::geteuid().as_raw()))
 }
 
 /// A name that nobody else takes by chance.

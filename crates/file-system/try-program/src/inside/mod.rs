@@ -14,13 +14,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 
 use nix::sched::CloneFlags;
-use nix::sys::signal::{SigSet, Signal};
 use rustix::thread::CapabilitySet;
 
 use crate::control;
 use crate::failure::Failure;
 use crate::machine::Right;
 use crate::plan::{FIRST, Network, Output, Plan};
+use crate::signals;
 
 /// A program that was not found, as shells have it.
 const NOT_FOUND: u8 = 127;
@@ -91,7 +91,11 @@ fn keep_capabilities() -> rustix::io::Result<()> {
 }
 
 /// The first process: makes the mounts, starts the command in them, and returns its exit code.
+///
+/// The kernel keeps signals from a first process that handles none; the process above has them blocked: what comes from the terminal
+/// is for the command, and what that does with it is its own affair.
 pub(crate) fn first(plan: &Plan) -> Result<u8, Failure> {
+    signals::let_through();
     let mut control = begin(plan)?;
     let started = start(plan, &mut control);
     let child = started.inspect_err(|failure| control::say_failed(&mut control, failure.line()))?;
@@ -113,13 +117,6 @@ pub(crate) fn first(plan: &Plan) -> Result<u8, Failure> {
 fn begin(plan: &Plan) -> Result<std::os::unix::net::UnixStream, Failure> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(Failure::calling("guarding the process outside"))?;
-    // A signal from the terminal is for the command: what it does with it is its own affair.
-    let signals = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGTSTP];
-    signals
-        .into_iter()
-        .collect::<SigSet>()
-        .thread_block()
-        .map_err(|error| Failure::Run(format!("keeping signals for the command: {}", error.desc())))?;
     control::call(&plan.control).map_err(Failure::doing("calling the process outside"))
 }
 

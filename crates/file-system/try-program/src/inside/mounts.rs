@@ -132,13 +132,12 @@ fn mount_overlay(plan: &Plan, view: &Path, root: &Path) -> Result<(), Failure> {
 
 fn mount_processes(right: Right, at: &Path) -> Result<(), Failure> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", at, "proc", flags, None).map_err(|error| match error {
-        rustix::io::Errno::PERM => Failure::Run(
-            "mounting /proc: this container hides parts of it, so that no run can have its own: run as root outside of it"
-                .to_owned(),
-        ),
-        error => Failure::calling("mounting /proc")(error),
-    })?;
+    match mount("proc", at, "proc", flags, None) {
+        // Where the outer /proc hides parts of itself, as in a container or in another run, a user may only have that one.
+        Err(rustix::io::Errno::PERM) if right == Right::User => mount_bind_recursive("/proc", at),
+        mounted => mounted,
+    }
+    .map_err(Failure::calling("mounting /proc"))?;
     if right == Right::User {
         return Ok(());
     }
