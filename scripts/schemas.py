@@ -27,6 +27,7 @@ from commutant.report import ReportDocument
 from commutant.runs import VERDICT_LINES, RunInfo
 from commutant.scale import ScaleDocument
 from commutant.testgen import GenerateDocument
+from commutant.trying import TryDocument
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
@@ -50,6 +51,7 @@ SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "run": ("run.json of a run directory", (RunInfo,)),
     "scale": ("Output of commutant scale --format json", (ScaleDocument,)),
     "summary": ("summary.json of a run directory, and output of commutant check --format json", (Summary,)),
+    "try": ("Output of commutant try --format json", (TryDocument,)),
     "verdict": ("One line of verdicts.jsonl in a run directory", VERDICT_LINES),
 }
 """By the file's name: the title, and the declarations of which a document is one."""

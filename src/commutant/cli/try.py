@@ -58,6 +58,7 @@ def command(arguments: tuple[str, ...]) -> int:
     --retry N     with -y: run CMD again when its commit is refused
     --merge       commit also where others have changed other names
     --json        one JSON document on standard output
+    -v, -h        the version; this help
     """
     program = artifacts.try_path()
     console.flush()

@@ -30,7 +30,9 @@ fn git_commits() {
     leaves_the_same(
         &["git"],
         &format!("{GIT}; git init -q one; cd one; seq 100 > f; mkdir d; seq 5 > d/g; git add .; git commit -qm 1"),
-        &format!("{GIT}; cd one; echo x >> f; git mv d/g d/h; git add .; git commit -qm 2; git log --stat > log; rm .git/index .git/logs/HEAD"),
+        &format!(
+            "{GIT}; cd one; echo x >> f; git mv d/g d/h; git add .; git commit -qm 2; git log --stat > log; rm .git/index .git/logs/HEAD"
+        ),
     );
 }
 
@@ -41,7 +43,10 @@ fn of_two_git_commits_the_second_comes_after_the_first() {
     }
     let bench = Bench::new();
     bench.sh(&format!("{GIT}; git init -q .; seq 100 > f; seq 100 > g; git add f g; git commit -qm 0"));
-    let other = format!("cd {}; test -e .git/once || {{ : > .git/once; {GIT}; echo theirs >> g; git add g; git commit -qm theirs; }}", bench.path("").display());
+    let other = format!(
+        "cd {}; test -e .git/once || {{ : > .git/once; {GIT}; echo theirs >> g; git add g; git commit -qm theirs; }}",
+        bench.path("").display()
+    );
     let script = format!("{GIT}; echo ours >> f; git add f; git commit -qm ours");
     let mut command = bench.command(["-y", "--json", "--retry", "2", &script]);
     let output = command.env("COMMUTANT_TRY_RUN_AT_CHECK", other).output().expect("it starts");
@@ -98,7 +103,9 @@ fn dpkg_installs_a_package() {
     leaves_the_same(
         &["dpkg", "dpkg-deb"],
         &format!("export SOURCE_DATE_EPOCH=1000000000; {PACKAGES}"),
-        &format!("{INSTALL} good.deb >/dev/null; test -e root/usr/share/good/configured; rm -f root/var/lib/dpkg/status-old"),
+        &format!(
+            "{INSTALL} good.deb >/dev/null; test -e root/usr/share/good/configured; rm -f root/var/lib/dpkg/status-old"
+        ),
     );
 }
 
@@ -131,7 +138,8 @@ fn deliveries_to_a_maildir_do_not_disturb_each_other() {
     }
     let bench = Bench::new();
     bench.sh("mkdir -p mail/tmp mail/new mail/cur");
-    let deliver = |name: &str| format!("echo message > mail/tmp/{name}; ln mail/tmp/{name} mail/new/{name}; rm mail/tmp/{name}");
+    let deliver =
+        |name: &str| format!("echo message > mail/tmp/{name}; ln mail/tmp/{name} mail/new/{name}; rm mail/tmp/{name}");
     let others: Vec<String> = ["two", "three"]
         .iter()
         .map(|name| {
