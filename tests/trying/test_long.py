@@ -1,4 +1,4 @@
-"""`try` at length: random commands beside random changes of others."""
+"""`try` at length: random commands and random changes of others."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ use std::io::{BufReader, Read};
 use rustix::fs::OFlags;
 
 use crate::attributes::{Attributes, Kind};
-use crate::check::Looks;
 use crate::failure::Failure;
 use crate::layer::{Held, Object};
+use crate::looks::Looks;
 use crate::ownership::Ownership;
 use crate::place::Place;
 use crate::tree::Tree;

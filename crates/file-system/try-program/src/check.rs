@@ -1,11 +1,12 @@
 //! Asking again: whether all that the command has seen is so now, and what it would replace is what it has found.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use crate::attributes::{Attributes, Kind, Time};
 use crate::changes::{Changes, Label, What};
+use crate::looks::Looks;
 use crate::place::Place;
-use crate::question::{Answer, Listed, Look, Question};
+use crate::question::{Answer, Listed, Question};
 use crate::stops::planted;
 use crate::tree::Tree;
 
@@ -23,64 +24,6 @@ pub(crate) struct Conflict {
     /// When what is there now was changed last, and whose it is.
     pub(crate) changed: Option<Time>,
     pub(crate) owner: Option<u32>,
-}
-
-/// What the command has seen, in order of places.
-#[derive(Debug, Default)]
-pub(crate) struct Looks {
-    by_place: BTreeMap<Place, Vec<(Question, Answer)>>,
-}
-
-impl Looks {
-    pub(crate) fn new(looks: impl IntoIterator<Item = Look>) -> Looks {
-        let mut by_place: BTreeMap<Place, Vec<(Question, Answer)>> = BTreeMap::new();
-        for look in looks {
-            let of_place = by_place.entry(look.place).or_default();
-            let pair = (look.question, look.answer);
-            if planted("try-program: a record keeps the last look at a place") {
-                of_place.clear();
-            }
-            if !of_place.contains(&pair) {
-                of_place.push(pair);
-            }
-        }
-        Looks { by_place }
-    }
-
-    fn of(&self, place: &Place) -> &[(Question, Answer)] {
-        self.by_place.get(place).map_or(&[], Vec::as_slice)
-    }
-
-    /// What was at a place when it was looked at first; `None` if it was not.
-    pub(crate) fn name(&self, place: &Place) -> Option<&Answer> {
-        self.of(place).iter().find(|(question, _)| *question == Question::Name).map(|(_, answer)| answer)
-    }
-
-    /// Whether a directory on the way to a place was found to be absent.
-    fn has_absent_above(&self, place: &Place) -> bool {
-        std::iter::successors(place.parent(), Place::parent).any(|above| self.name(&above) == Some(&Answer::Absent))
-    }
-
-    /// The times of change that a place was seen with.
-    pub(crate) fn times(&self, place: &Place) -> impl Iterator<Item = Time> {
-        self.of(place).iter().filter_map(|(_, answer)| match answer {
-            Answer::Attributes(attributes) => Some(attributes.modified),
-            _ => None,
-        })
-    }
-
-    /// Which names a directory held.
-    pub(crate) fn listing(&self, place: &Place) -> Option<&[Listed]> {
-        self.of(place).iter().find_map(|(_, answer)| match answer {
-            Answer::Listing(listed) => Some(listed.as_slice()),
-            _ => None,
-        })
-    }
-
-    /// Places that were found, and those that were read.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&Place, &[(Question, Answer)])> {
-        self.by_place.iter().map(|(place, looks)| (place, looks.as_slice()))
-    }
 }
 
 /// How strictly answers are compared.
@@ -278,7 +221,7 @@ fn version(attributes: &Attributes) -> String {
         "{}, {} bytes, of {}",
         attributes.kind.name(),
         attributes.size_bytes,
-        crate::report::time(attributes.modified)
+        crate::time::shown(attributes.modified)
     )
 }
 
@@ -300,7 +243,7 @@ fn shown(answer: &Answer) -> String {
             attributes.user,
             attributes.group,
             attributes.size_bytes,
-            crate::report::time(attributes.modified)
+            crate::time::shown(attributes.modified)
         ),
         Answer::Size(size_bytes) => format!("{size_bytes} bytes"),
         Answer::Listing(listed) => {

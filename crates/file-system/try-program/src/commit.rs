@@ -9,11 +9,12 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::changes::{self, Changes};
-use crate::check::{self, Conflict, Leniency, Looks};
+use crate::check::{self, Conflict, Leniency};
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::journal;
 use crate::layer;
+use crate::looks::Looks;
 use crate::ownership::Ownership;
 use crate::place::Place;
 use crate::publish::{self, Published};

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! DIR/staged         what is staged beside its place, before any of it is made
-//! DIR/journal        the commit is decided: whoever comes makes all steps
-//! DIR/journal.undo   it could not be made whole: whoever comes undoes all steps
+//! DIR/journal        the commit is decided: who comes next makes all steps
+//! DIR/journal.undo   it could not be made whole: who comes next undoes all steps
 //! DIR/journal.done   it is made: what is left over goes
 //! ```
 

@@ -37,6 +37,8 @@ mod journal;
 #[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
+mod looks;
+#[cfg(target_os = "linux")]
 mod machine;
 #[cfg(target_os = "linux")]
 mod options;
@@ -57,6 +59,8 @@ mod report;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
+mod shared;
+#[cfg(target_os = "linux")]
 mod signals;
 #[cfg(target_os = "linux")]
 mod stage;
@@ -64,6 +68,8 @@ mod stage;
 mod step;
 #[cfg(target_os = "linux")]
 mod stops;
+#[cfg(target_os = "linux")]
+mod time;
 #[cfg(target_os = "linux")]
 mod tree;
 #[cfg(target_os = "linux")]

@@ -8,16 +8,16 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::attributes::Kind;
-use crate::check::Looks;
 use crate::failure::Failure;
 use crate::journal::{self, Phase};
+use crate::looks::Looks;
 use crate::place::Place;
 use crate::step::{Does, Step, Trouble, Where};
 use crate::stops::{self, planted};
 use crate::tree::{Tree, listing_of, remove_all};
 use crate::workspace::Workspace;
 
-/// Above so many directories the whole file system is made durable instead of each.
+/// Above this number of directories the whole file system is made durable instead of each.
 const MOST_DIRECTORIES: usize = 64;
 
 /// How a publication ended.
@@ -73,7 +73,7 @@ pub(crate) fn publish(
 /// Whether a directory that went holds what the command has seen in it, and nothing that came since.
 fn compare_taken(step: &Step, stage: &OwnedFd, tree: &Tree, looks: &Looks) -> Result<(), Trouble> {
     let (Does::Remove { old } | Does::Replace { old, .. }) = &step.does else { return Ok(()) };
-    if old.kind != Kind::Directory || planted("try-program: nobody looks into what was taken") {
+    if old.kind != Kind::Directory || planted("try-program: what was taken is not looked into") {
         return Ok(());
     }
     let beside = match step.at {

@@ -6,7 +6,7 @@
 //! /etc/hosts data 0 4096 0f3a…
 //! end 2 HASH                         how many lines, and the hash of all bytes before this line
 //! ```
-//! Each run in a workspace has a record of its own. One without its end is of a run that was killed: nobody knows what else it has
+//! Each run in a workspace has a record of its own. One without its end is of a run that was killed: it is not known what else it has
 //! looked at, so that it cannot be committed.
 
 use std::fs::File;
@@ -69,7 +69,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Look>, String> {
             if crate::stops::planted("try-program: a record without its end is whole") {
                 return Ok(looks);
             }
-            return Err(wrong("the record has no end: the run was killed, and nobody knows what it has looked at"));
+            return Err(wrong("the record has no end: the run was killed, and what it has looked at is not known"));
         };
         let line = line.map_err(|error| wrong(&crate::failure::reason(&error)))?;
         number += 1;

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::attributes::Time;
 use crate::changes::Changes;
-use crate::check::{Conflict, Looks};
+use crate::check::Conflict;
+use crate::looks::Looks;
 use crate::place::Place;
 use crate::question::{Answer, Question};
+use crate::time;
 
 /// The version of the document.
 const SCHEMA_VERSION: u32 = 1;
@@ -65,7 +66,7 @@ impl Document<'_> {
             "there_now": conflict.now,
             "to_be_written": conflict.write.map(|label| label.text()),
             "written_file": layer.map(|path| format!("{}/upper{}", path.display(), conflict.place)),
-            "changed_at": conflict.changed.map(time),
+            "changed_at": conflict.changed.map(time::shown),
             "owner": conflict.owner,
         })
     }
@@ -92,7 +93,7 @@ pub(crate) fn print_conflicts(directory: &Path, conflicts: &[Conflict]) {
     eprintln!("commutant try: not committed: what the command has seen is not so any more; nothing was changed");
     for conflict in conflicts {
         let by = match (conflict.changed, conflict.owner) {
-            (Some(changed), Some(owner)) => format!(", changed at {}, of user {owner}", time(changed)),
+            (Some(changed), Some(owner)) => format!(", changed at {}, of user {owner}", time::shown(changed)),
             _ => String::new(),
         };
         eprintln!("{}: {}{by}", conflict.place, conflict.question);
@@ -102,28 +103,6 @@ pub(crate) fn print_conflicts(directory: &Path, conflicts: &[Conflict]) {
             eprintln!("  to be written: {}, see {}/upper{}", label.text(), directory.display(), conflict.place);
         }
     }
-}
-
-/// A time as `2026-11-27T09:00:00.123456789Z`.
-pub(crate) fn time((seconds, nanoseconds): Time) -> String {
-    const DAY_SECONDS: i64 = 86_400;
-    let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
-    let (year, month, day) = date_of(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanoseconds:09}Z")
-}
-
-/// The date of a day since 1970, in the Gregorian calendar: years begin in March here, so that a leap day is a year's last.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    const ERA_DAYS: i64 = 146_097;
-    let from_march_of_0 = days + 719_468;
-    let (era, day) = (from_march_of_0.div_euclid(ERA_DAYS), from_march_of_0.rem_euclid(ERA_DAYS));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + i64::from(month <= 2), month, day_of_month)
 }
 
 /// Which paths a run has read, and which it has written, a line each.
@@ -140,17 +119,4 @@ pub(crate) fn trace(looks: &Looks, changes: &Changes) -> Vec<u8> {
         text.extend([place.to_string().as_bytes(), b"\n"].concat());
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_dates() {
-        assert_eq!(time((0, 1)), "1970-01-01T00:00:00.000000001Z");
-        assert_eq!(time((951_782_400, 0)), "2000-02-29T00:00:00.000000000Z");
-        assert_eq!(time((-1, 0)), "1969-12-31T23:59:59.000000000Z");
-        assert_eq!(time((1_795_770_000, 0)), "2026-11-27T09:00:00.000000000Z");
-    }
 }

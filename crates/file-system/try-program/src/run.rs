@@ -16,9 +16,10 @@ use crate::machine;
 use crate::ownership::Ownership;
 use crate::plan::{ENTER, Network, Output, Plan};
 use crate::record::Recorder;
+use crate::shared::locked;
 use crate::signals::{self, Phase};
 use crate::tree::Tree;
-use crate::view::{View, locked};
+use crate::view::View;
 use crate::workspace::Workspace;
 use fuser::{Config, Session, SessionACL};
 

@@ -1,4 +1,4 @@
-//! The real tree: each place is found anew from the root, and no symbolic link is followed on the way.
+//! The real tree: each place is found from the root, and no symbolic link is followed on the way.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -299,7 +299,7 @@ pub(crate) fn remove_all(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result
             };
             let listed = listing_of(&inner)?;
             if !listed.is_empty() {
-                // Whoever owns it may have taken the right to remove from it.
+                // Its owner may have taken the right to remove from it.
                 let _ = rustix::fs::fchmod(&inner, Mode::RWXU);
             }
             for (below, _) in listed {

@@ -294,7 +294,7 @@ fn recover(options: &Options, directory: &Path) -> Result<u8, Failure> {
     Ok(if outcome == "undone" { REFUSED } else { 0 })
 }
 
-/// Another workspace whose changes lie below: its path; nobody may be using it.
+/// Another workspace whose changes lie below: its path; no other process may be using it.
 fn layer_below(path: &Path) -> Result<PathBuf, Failure> {
     Workspace::existing(path).map(|workspace| workspace.path.clone())
 }

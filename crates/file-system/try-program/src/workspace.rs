@@ -301,7 +301,7 @@ fn folder_in_memory() -> PathBuf {
     PathBuf::from(format!("/dev/shm/commutant-try-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// A name that nobody else takes by chance.
+/// A name that no other process takes by chance.
 pub(crate) fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();

@@ -165,7 +165,7 @@ fn a_command_runs_again_when_it_was_refused() {
     }
     let bench = Bench::new();
     bench.sh("echo 1 > counter");
-    // Somebody else counts in the middle of the commit, each time but at most once a commit.
+    // Another process counts in the middle of the commit, each time but at most once a commit.
     let counts = format!("cd {}; test -e once || {{ : > once; echo 10 > counter; }}", bench.path("").display());
     let mut command = bench.command(["-y", "--json", "--retry", "3", "read n < counter; echo $((n + 1)) > counter"]);
     let output = command.env("COMMUTANT_TRY_RUN_AT_CHECK", counts).output().expect("it starts");

@@ -66,7 +66,7 @@ const SCENARIOS: [(&str, Scenario); 12] = [
     }),
     ("try-program: a recovery forgets what was decided", |bench| recovered_whole(bench, 8)),
     ("try-program: steps come before the decision", |bench| recovered_whole(bench, 8)),
-    ("try-program: nobody looks into what was taken", |bench| {
+    ("try-program: what was taken is not looked into", |bench| {
         bench.sh("mkdir folder; echo x > folder/x");
         bench.run_script("rm -r folder");
         refused_beside(bench, "PUBLICATION", "echo y > folder/y") && lines(bench, "folder/y") == "y\n"

@@ -59,7 +59,7 @@ fn a_damaged_record_commits_nothing() {
         assert!(commit_line(&bench, 2).contains("records/1"));
     }
     fs::remove_file(&record).expect("ours");
-    assert_eq!(bench.commit()["outcome"], "refused", "nobody has looked at what it replaces");
+    assert_eq!(bench.commit()["outcome"], "refused", "what it replaces was not looked at");
     assert_eq!(bench.left(), " d 755\n");
 }
 
@@ -134,7 +134,7 @@ fn one_workspace_is_used_by_one() {
     let bench = Bench::new();
     bench.run_script("echo x > made");
     let held = fs::File::open(bench.changes()).expect("it is there");
-    held.lock().expect("nobody has it");
+    held.lock().expect("it is free");
     for verb in ["commit", "summary", "recover", "explore"] {
         assert!(refusal(&bench.run([verb, bench.changes().to_str().expect("text")]), 3).contains("in use"));
     }
@@ -243,7 +243,7 @@ fn another_mount_is_part_of_the_tree() {
     if !can_try() {
         return;
     }
-    // /dev/shm is a mount of its own, which the run has anew; so one is made, in a namespace of the test's own.
+    // /dev/shm is a mount of its own, which each run has for itself; so one is made, in a namespace of the test's own.
     let bench = Bench::new();
     bench.sh("mkdir inner");
     let program = env!("CARGO_BIN_EXE_commutant-try");

@@ -1,4 +1,4 @@
-//! Random commands beside random changes of others: a commit is refused exactly if a change touches what the command has seen.
+//! Random commands and random changes of others: a commit is refused exactly if a change touches what the command has seen.
 //!
 //! `TRY_ROUNDS` says how many pairs, `TRY_SEED` which ones; a failure prints both.
 #![cfg(target_os = "linux")]
@@ -122,7 +122,7 @@ fn what_was_seen_and_changed_is_refused_and_nothing_else() {
         assert_eq!(
             document["outcome"],
             expected,
-            "TRY_SEED={seed} TRY_ROUNDS={} {command} beside {others}: {document}",
+            "TRY_SEED={seed} TRY_ROUNDS={} {command} against {others}: {document}",
             round + 1
         );
         if is_touched {
@@ -131,7 +131,7 @@ fn what_was_seen_and_changed_is_refused_and_nothing_else() {
             let is_of_change = |name: &String| {
                 others.contains(name.as_str()) || FOLDERS.iter().any(|folder| folder.ends_with(name.as_str()))
             };
-            assert!(named.iter().all(is_of_change), "{command} beside {others}: {document}");
+            assert!(named.iter().all(is_of_change), "{command} against {others}: {document}");
             assert!(!bench.path("result").exists());
         } else {
             committed += 1;

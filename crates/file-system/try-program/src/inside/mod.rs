@@ -69,7 +69,7 @@ fn make_namespaces(right: Right) -> Result<(), Failure> {
         Failure::Run(format!("making namespaces: {}: run as root, or allow user namespaces", error.desc()))
     })?;
     if right == Right::User {
-        // The user stays who it is. Other users are not known in the namespace, and their files belong to nobody.
+        // The user stays who it is. Other users are not known in the namespace, and their files have no owner there.
         let write = |path: &str, text: String| fs::write(path, text).map_err(Failure::doing(path));
         write("/proc/self/setgroups", "deny".to_owned())?;
         write("/proc/self/uid_map", format!("{user} {user} 1"))?;

@@ -65,7 +65,7 @@ fn configured(
 
 /// Mounts all, below the workspace.
 pub(super) fn make(plan: &Plan, control: &mut UnixStream) -> Result<(), Failure> {
-    // What is mounted here is seen by nobody else.
+    // What is mounted here is seen by no other process.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Failure::calling("keeping mounts private"))?;
     let (view, root) = (plan.workspace.join("view"), plan.workspace.join("root"));
@@ -115,7 +115,7 @@ fn mount_overlay(plan: &Plan, view: &Path, root: &Path) -> Result<(), Failure> {
         ("lowerdir", lower.as_str()),
         ("upperdir", upper.as_str()),
         ("workdir", work.as_str()),
-        // A directory of the tree that is renamed would be a reference into it, which nobody has asked questions about.
+        // A directory of the tree that is renamed would be a reference into it, and no questions about that were asked.
         ("redirect_dir", "nofollow"),
         ("index", "off"),
         ("metacopy", "off"),

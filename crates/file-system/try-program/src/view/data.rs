@@ -1,30 +1,23 @@
 //! Data of files as they were when they were first seen, or an error.
 
 use std::fs::File;
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
+use super::View;
+use super::handle::Handle;
 use super::known::{Node, Seen};
-use super::{View, locked};
 use crate::attributes::Attributes;
 use crate::question::{Answer, Question};
+use crate::shared::locked;
 use crate::tree::{attributes_of, is_absence, read_at};
 
 /// The system counts times of change in steps of at most so much: two changes within one step have one time.
 const CLOCK_STEP: Duration = Duration::from_millis(11);
 /// How often a file is looked at again that changes while it is looked at.
 const ATTEMPTS: usize = 5;
-
-/// A file that the command has open.
-#[derive(Debug)]
-pub(super) struct Handle {
-    /// `None` if it is not any more what was seen of it: only what the kernel keeps of it can be read.
-    file: Option<File>,
-    node: Arc<Node>,
-}
 
 /// The attributes of an open file at a time after which each change shows in them.
 fn settled_attributes(file: &File) -> rustix::io::Result<Attributes> {
@@ -107,8 +100,8 @@ impl View {
     pub(super) fn size(&self, number: u64) -> rustix::io::Result<Attributes> {
         let node = self.nodes.get(number).ok_or(Errno::STALE)?;
         let mut seen = locked(&node.seen);
-        if !seen.has_told_size {
-            seen.has_told_size = true;
+        if !seen.has_given_size {
+            seen.has_given_size = true;
             self.note(&node.place, Question::Size, Answer::Size(seen.attributes.size_bytes));
         }
         Ok(seen.attributes.clone())
@@ -118,8 +111,8 @@ impl View {
     pub(super) fn attributes(&self, number: u64) -> rustix::io::Result<Attributes> {
         let node = self.nodes.get(number).ok_or(Errno::STALE)?;
         let mut seen = locked(&node.seen);
-        if !seen.has_told_attributes {
-            seen.has_told_attributes = true;
+        if !seen.has_given_attributes {
+            seen.has_given_attributes = true;
             self.note(&node.place, Question::Attributes, Answer::Attributes(seen.attributes.clone()));
         }
         Ok(seen.attributes.clone())
@@ -134,8 +127,8 @@ impl View {
 fn still_holds(seen: &Seen, file: &File, now: &Attributes) -> rustix::io::Result<bool> {
     let then = &seen.attributes;
     let rights_hold = then.has_same_rights(now);
-    let attributes_hold = !seen.has_told_attributes || then.is_same_to_stat(now);
-    let size_holds = !seen.has_told_size || then.size_bytes == now.size_bytes;
+    let attributes_hold = !seen.has_given_attributes || then.is_same_to_stat(now);
+    let size_holds = !seen.has_given_size || then.size_bytes == now.size_bytes;
     if !(rights_hold && attributes_hold && size_holds) {
         return Ok(false);
     }

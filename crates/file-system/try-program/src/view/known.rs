@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::locked;
 use crate::attributes::Attributes;
 use crate::place::Place;
 use crate::question::{Answer, Listed};
+use crate::shared::locked;
 
 /// The number of the root, by FUSE's rule.
 pub(super) const ROOT: u64 = 1;
@@ -26,8 +26,8 @@ pub(super) struct Seen {
     /// As it was when the answers below were true.
     pub(super) attributes: Attributes,
     /// Whether `stat` was asked, so that all of these are an answer.
-    pub(super) has_told_attributes: bool,
-    pub(super) has_told_size: bool,
+    pub(super) has_given_attributes: bool,
+    pub(super) has_given_size: bool,
     /// By offset and length: the answers about bytes.
     pub(super) data: HashMap<(u64, u32), Answer>,
     pub(super) listing: Option<Arc<Vec<Listed>>>,
@@ -92,8 +92,8 @@ impl Nodes {
 fn node(place: Place, attributes: Attributes) -> Arc<Node> {
     let seen = Seen {
         attributes,
-        has_told_attributes: false,
-        has_told_size: false,
+        has_given_attributes: false,
+        has_given_size: false,
         data: HashMap::new(),
         listing: None,
         target: None,

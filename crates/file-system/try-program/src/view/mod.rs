@@ -17,22 +17,24 @@
 //! commit would be refused anyway.
 
 mod data;
+mod handle;
 mod known;
 mod requests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::io::Errno;
 
-use self::data::Handle;
+use self::handle::Handle;
 use self::known::{Known, Nodes};
 use crate::ownership::Ownership;
 use crate::place::Place;
 use crate::question::{Answer, Look, Question};
 use crate::record::Recorder;
+use crate::shared::locked;
 use crate::tree::Tree;
 
 /// For how long the kernel believes what it was answered: longer than any run.
@@ -47,11 +49,6 @@ pub(crate) struct View {
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
     next_handle: AtomicU64,
     recorder: Arc<Mutex<Option<Recorder>>>,
-}
-
-/// A lock whose holder has panicked guards values that are whole: each is changed in one step.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl View {

@@ -13,9 +13,10 @@ use fuser::{
 };
 use rustix::io::Errno;
 
-use super::{ALWAYS, View, locked};
+use super::{ALWAYS, View};
 use crate::attributes::{Attributes, Kind, Time};
 use crate::question::{Answer, Listed, Question};
+use crate::shared::locked;
 use crate::tree::{is_absence, is_of_overlay};
 
 const GENERATION: Generation = Generation(0);
@@ -182,7 +183,7 @@ impl Filesystem for View {
                 // The kernel has to ask before it shows attributes to anyone.
                 Some(node) => {
                     let seen = locked(&node.seen);
-                    let believed = if seen.has_told_attributes { ALWAYS } else { Duration::ZERO };
+                    let believed = if seen.has_given_attributes { ALWAYS } else { Duration::ZERO };
                     let attributes = file_attributes(number, &self.ownership.shown(&seen.attributes));
                     reply.entry_with_ttls(&believed, &ALWAYS, &attributes, GENERATION);
                 }
@@ -194,11 +195,11 @@ impl Filesystem for View {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        let (told, believed) = match handle {
+        let (answer, believed) = match handle {
             Some(_) => (self.size(number.0), Duration::ZERO),
             None => (self.attributes(number.0), ALWAYS),
         };
-        match told {
+        match answer {
             Ok(attributes) => {
                 reply.attr(&believed, &file_attributes(number.0, &self.ownership.shown(&attributes)));
             }
