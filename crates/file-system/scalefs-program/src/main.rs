@@ -1,6 +1,7 @@
 //! The program `scalefs`: a file system in memory as a directory for all programs.
 //!
 //! ```text
+//! scalefs run -- PROGRAM   runs a program on a tree that its processes share                       run/
 //! scalefs mount DIR        starts a guard and a server, and ends when the directory can be used     mount.rs
 //!    guard                 lives as long as the server, and takes the mount away after its death   guard.rs
 //!       server             holds the data and answers the kernel                                   server.rs, door/, copies/
@@ -25,6 +26,8 @@ mod mounts;
 mod options;
 #[cfg(target_os = "linux")]
 mod roles;
+#[cfg(target_os = "linux")]
+mod run;
 #[cfg(target_os = "linux")]
 mod server;
 #[cfg(target_os = "linux")]
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Mount(options) => return ended(mount::mount(&options)),
         Command::Guard(options) => return ended(guard::guard_in_background(&options)),
         Command::Serve(options) => server::serve(&options),
+        Command::Run(options) => return ended_as(run::run(&options)),
         Command::Unmount(options) => unmount::unmount(&options),
         Command::Status(path) => status::status(path.as_deref()),
     };
@@ -64,6 +68,15 @@ fn ended(outcome: Result<ExitCode, String>) -> ExitCode {
     outcome.unwrap_or_else(|why| {
         eprintln!("scalefs: {why}");
         ExitCode::FAILURE
+    })
+}
+
+/// As [`ended`], where the reason says the exit code.
+#[cfg(target_os = "linux")]
+fn ended_as(outcome: Result<ExitCode, run::Failure>) -> ExitCode {
+    outcome.unwrap_or_else(|run::Failure { code, why }| {
+        eprintln!("scalefs: {why}");
+        ExitCode::from(code)
     })
 }
 

@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::door::Caching;
+use crate::run::{RUN_HELP, RunOptions, parse_run};
 
 const HELP: &str = "\
 scalefs: a POSIX file system in memory, as a directory for all programs
 
+  scalefs run -- PROGRAM   run a program, and all that it starts, with a directory that is a ScaleFS
   scalefs mount DIR        make DIR a new, empty ScaleFS, until it is unmounted
   scalefs unmount DIR      end it
   scalefs status [DIR]     list what is mounted
@@ -76,12 +78,13 @@ pub(crate) enum Command {
     /// `mount`, as the process that answers.
     Serve(MountOptions),
     Unmount(UnmountOptions),
+    Run(RunOptions),
     Status(Option<PathBuf>),
 }
 
 pub(crate) const GUARD: &str = "mount-guard";
 pub(crate) const SERVE: &str = "mount-server";
-const DEFAULT_SIZE_BYTES: u64 = 1 << 30;
+pub(crate) const DEFAULT_SIZE_BYTES: u64 = 1 << 30;
 const SMALLEST_SIZE_BYTES: u64 = 1 << 20;
 /// As many pages as a pool can number.
 const LARGEST_SIZE_BYTES: u64 = (u32::MAX as u64 - 1) * 4096;
@@ -115,6 +118,8 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
     match verb.to_str() {
         Some("--help" | "-h" | "help") => Ok(Command::Say(HELP)),
         Some("--version") => Ok(Command::Say(concat!("scalefs ", env!("CARGO_PKG_VERSION")))),
+        Some("run") if wants_help => Ok(Command::Say(RUN_HELP)),
+        Some("run") => parse_run(rest).map(Command::Run),
         Some("mount") if wants_help => Ok(Command::Say(MOUNT_HELP)),
         Some("unmount") if wants_help => Ok(Command::Say(UNMOUNT_HELP)),
         Some("status") if wants_help => Ok(Command::Say(STATUS_HELP)),
@@ -123,24 +128,24 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         Some(SERVE) => parse_mount(rest).map(Command::Serve),
         Some("unmount") => parse_unmount(rest).map(Command::Unmount),
         Some("status") => parse_status(rest).map(Command::Status),
-        _ => Err(format!("expected mount, unmount or status, got {}: see scalefs --help", verb.display())),
+        _ => Err(format!("expected run, mount, unmount or status, got {}: see scalefs --help", verb.display())),
     }
 }
 
 /// Arguments of a verb: options by name, and what is left.
-struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     verb: &'static str,
     rest: std::slice::Iter<'a, OsString>,
     only_paths: bool,
 }
 
 impl<'a> Arguments<'a> {
-    fn of(verb: &'static str, arguments: &'a [OsString]) -> Arguments<'a> {
+    pub(crate) fn of(verb: &'static str, arguments: &'a [OsString]) -> Arguments<'a> {
         Arguments { verb, rest: arguments.iter(), only_paths: false }
     }
 
     /// The next argument, and whether it is an option.
-    fn next(&mut self) -> Option<(&'a OsStr, bool)> {
+    pub(crate) fn next(&mut self) -> Option<(&'a OsStr, bool)> {
         let argument = self.rest.next()?;
         if argument == "--" && !self.only_paths {
             self.only_paths = true;
@@ -149,14 +154,14 @@ impl<'a> Arguments<'a> {
         Some((argument, !self.only_paths && argument.as_encoded_bytes().starts_with(b"-")))
     }
 
-    fn value(&mut self, option: &str) -> Result<&'a OsStr, String> {
+    pub(crate) fn value(&mut self, option: &str) -> Result<&'a OsStr, String> {
         self.rest
             .next()
             .map(OsString::as_os_str)
             .ok_or_else(|| format!("{option} needs a value: see scalefs {} --help", self.verb))
     }
 
-    fn unknown(&self, option: &OsStr) -> String {
+    pub(crate) fn unknown(&self, option: &OsStr) -> String {
         format!("{} is no option of {verb}: see scalefs {verb} --help", option.display(), verb = self.verb)
     }
 
@@ -169,7 +174,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-fn absolute(path: &OsStr) -> Result<PathBuf, String> {
+pub(crate) fn absolute(path: &OsStr) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", Path::new(path).display()))
 }
 
@@ -226,7 +231,7 @@ fn parse_status(arguments: &[OsString]) -> Result<Option<PathBuf>, String> {
 }
 
 /// A number of bytes, with K, M or G for powers of 1,024.
-fn parse_size(text: &OsStr) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &OsStr) -> Result<u64, String> {
     let wrong = || format!("--size: expected a number such as 512M, got {}", text.display());
     let digits = text.to_str().ok_or_else(wrong)?;
     let (digits, unit) = match digits.char_indices().next_back() {
@@ -278,7 +283,7 @@ mod tests {
             (vec!["mount", ""], "expected one directory, got 1"),
             (vec!["mount", "--size"], "--size needs a value"),
             (vec!["mount", "--siez", "1G", "a"], "--siez is no option of mount"),
-            (vec!["mout", "a"], "expected mount, unmount or status, got mout"),
+            (vec!["mout", "a"], "expected run, mount, unmount or status, got mout"),
             (vec!["unmount", "--to", "a"], "--to is no option of unmount"),
             (vec!["status", "a", "b"], "expected one directory, got 2"),
         ] {
@@ -289,7 +294,7 @@ mod tests {
 
     #[test]
     fn each_verb_has_help() {
-        for verb in ["mount", "unmount", "status"] {
+        for verb in ["run", "mount", "unmount", "status"] {
             let Ok(Command::Say(text)) = parsed(&[verb, "--help"]) else { panic!("{verb}") };
             assert!(text.starts_with(&format!("scalefs {verb}")));
         }

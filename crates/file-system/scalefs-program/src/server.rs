@@ -42,9 +42,10 @@ pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
     }));
     let is_mounted = Arc::new(AtomicBool::new(false));
     end_by_signals(options, &is_mounted)?;
-    let files = FileSystem::create(config(options)).map_err(|error| failed("making the file system", &error))?;
+    let files =
+        FileSystem::create(config(options.size_bytes)).map_err(|error| failed("making the file system", &error))?;
     if let Some(from) = &options.from {
-        let copied = copies::load(&files, from)?;
+        let copied = copies::load(&files, b"", from)?;
         eprintln!("scalefs: copied from {}: {copied}", from.display());
     }
     if options.from.is_none() {
@@ -65,7 +66,7 @@ pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
     }
     let answered = session.run().map_err(|error| failed("answering the kernel", &error));
     let Some(to) = &options.to else { return answered };
-    let saved = copies::save(&files, to).map(|copied| eprintln!("scalefs: copied to {}: {copied}", to.display()));
+    let saved = copies::save(&files, b"", to).map(|copied| eprintln!("scalefs: copied to {}: {copied}", to.display()));
     // Who has unmounted is another process, and looks there.
     saved.inspect_err(|why| copies::say_failure(to, why)).and(answered)
 }
@@ -83,11 +84,12 @@ fn own_root(files: &FileSystem, options: &MountOptions) -> Result<(), String> {
     owned.map_err(|error| format!("making the root: {error}"))
 }
 
-fn config(options: &MountOptions) -> OwnedConfig {
-    let metadata_bytes = usize::try_from(options.size_bytes / DATA_FOR_METADATA).unwrap_or(usize::MAX);
+/// How large a file system is with so much room for data.
+pub(crate) fn config(size_bytes: u64) -> OwnedConfig {
+    let metadata_bytes = usize::try_from(size_bytes / DATA_FOR_METADATA).unwrap_or(usize::MAX);
     OwnedConfig {
         metadata_bytes: metadata_bytes.max(SMALLEST_METADATA_BYTES),
-        page_count: u32::try_from(options.size_bytes / 4096).unwrap_or(u32::MAX - 1),
+        page_count: u32::try_from(size_bytes / 4096).unwrap_or(u32::MAX - 1),
         hash_seed: random(),
         ..OwnedConfig::default()
     }

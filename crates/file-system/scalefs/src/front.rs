@@ -23,7 +23,7 @@ use crate::direct_data::InProcess;
 use crate::lease::{Seated, Seats};
 use crate::lives::Process;
 use crate::outside::Outside;
-use crate::owned::{OwnedConfig, OwnedScaleFs};
+use crate::owned::{GivenMemory, OwnedConfig, OwnedScaleFs};
 
 /// An instance with the process that its handles belong to.
 struct Shared {
@@ -140,7 +140,24 @@ impl FileSystem {
     /// # Errors
     /// As there.
     pub fn create_as(config: OwnedConfig, credentials: Credentials) -> io::Result<FileSystem> {
-        let owned = OwnedScaleFs::create(config).map_err(io::Error::other)?;
+        FileSystem::of(OwnedScaleFs::create(config).map_err(io::Error::other)?, credentials)
+    }
+
+    /// As [`FileSystem::create`], in memory of the caller's: see [`OwnedScaleFs::create_in`].
+    ///
+    /// # Errors
+    /// As [`FileSystem::create`].
+    ///
+    /// # Safety
+    /// As for [`OwnedScaleFs::create_in`].
+    #[allow(unsafe_code)]
+    pub unsafe fn create_in(config: OwnedConfig, memory: GivenMemory) -> io::Result<FileSystem> {
+        // SAFETY: the caller's promise.
+        let owned = unsafe { OwnedScaleFs::create_in(config, memory) }.map_err(io::Error::other)?;
+        FileSystem::of(owned, Credentials::SUPERUSER)
+    }
+
+    fn of(owned: OwnedScaleFs, credentials: Credentials) -> io::Result<FileSystem> {
         let owner = OwnerId::new(1).expect("1 is a valid owner");
         let process = {
             let core = owned.claim(0, owner).expect("nobody else knows the instance");

@@ -139,7 +139,7 @@ pub use node::{Node, OpenNode};
 pub use other_instance::OtherInstance;
 #[cfg(feature = "std")]
 pub use outside::Outside;
-pub use owned::{OwnedConfig, OwnedError, OwnedScaleFs};
+pub use owned::{GivenMemory, OwnedConfig, OwnedError, OwnedScaleFs};
 pub use posix_calls::*;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use window::MemoryAccess;

@@ -55,6 +55,18 @@ pub struct HandedOver {
     number: ProcessNumber,
 }
 
+impl HandedOver {
+    /// As two words, for memory that both owners share.
+    pub fn to_bits(self) -> [u64; 2] {
+        [self.place, self.number.0]
+    }
+
+    /// What [`HandedOver::to_bits`] has made. Words that were never of one are received by nobody.
+    pub fn from_bits([place, number]: [u64; 2]) -> HandedOver {
+        HandedOver { place, number: ProcessNumber(number) }
+    }
+}
+
 fn object_at<'p>(address: u64) -> &'p ProcessObject {
     // SAFETY: in the table are addresses of processes; who ends one empties its place, whose lock or whose process the caller has.
     unsafe { &*(address as usize as *const ProcessObject) }
@@ -219,6 +231,18 @@ impl Process {
             runner.store(to.number(), Ordering::Release);
         }
         handed_over
+    }
+
+    /// As [`Process::hand_over`], to the next program of the same owner (`exec`): the process goes on here until that receives it. Who
+    /// has offered it in vain receives it, and forgets what it gets: it is this one.
+    ///
+    /// # Panics
+    /// If the process is of another instance.
+    pub fn offer(&self, fs: &ScaleFs) -> HandedOver {
+        self.context().assert_of(fs);
+        let Life { place, on_its_way, .. } = &*self.object().life;
+        on_its_way.store(1, Ordering::Release);
+        HandedOver { place: *place, number: self.number() }
     }
 
     /// Unlocks what a dead thread of the process was changing whose owner did not run the process. For those that it ran,

@@ -75,7 +75,7 @@ pub struct OwnedScaleFs {
     arena: NonNull<Arena>,
     file_system: NonNull<ScaleFs>,
     maker: Maker,
-    _metadata: HeapRegion,
+    _metadata: Metadata,
     #[cfg_attr(
         not(all(feature = "std", target_os = "linux")),
         allow(dead_code, reason = "kept for as long as the value")
@@ -83,8 +83,24 @@ pub struct OwnedScaleFs {
     pages: Pages,
 }
 
+/// Memory of the caller's for a file system ([`OwnedScaleFs::create_in`]).
+#[derive(Clone, Copy, Debug)]
+pub struct GivenMemory {
+    /// Room for names, inodes, and what each core keeps, at a multiple of 4 KiB.
+    pub metadata: NonNull<u8>,
+    /// Room for one page more than there are to be, at a multiple of 4 KiB.
+    pub pages: NonNull<u8>,
+}
+
+/// Where names and inodes lie.
+enum Metadata {
+    Heap(#[allow(dead_code, reason = "kept for as long as the value")] HeapRegion),
+    Given,
+}
+
 /// Where the pages lie.
 enum Pages {
+    Given,
     Heap(#[allow(dead_code, reason = "kept for as long as the value")] HeapRegion),
     #[cfg(all(feature = "std", target_os = "linux"))]
     File(std::sync::Arc<MemoryFile>),
@@ -100,6 +116,27 @@ impl OwnedScaleFs {
         let base = NonNull::new(pages.as_mut_ptr()).ok_or(OwnedError::System)?;
         // SAFETY: the block belongs to the new value alone.
         unsafe { OwnedScaleFs::with_pages(config, base, Pages::Heap(pages)) }
+    }
+
+    /// As [`OwnedScaleFs::create`], in memory of the caller's, which other processes may map at the same address
+    /// ([`ScaleFs::attach`]).
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// The memory holds as much as the configuration says, in zeros, stays as long as the value, and nobody else uses it but who
+    /// attaches to the arena in it.
+    pub unsafe fn create_in(config: OwnedConfig, memory: GivenMemory) -> Result<OwnedScaleFs, OwnedError> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            OwnedScaleFs::lay_out(
+                config,
+                (memory.metadata, config.metadata_bytes),
+                memory.pages,
+                (Metadata::Given, Pages::Given),
+            )
+        }
     }
 
     /// As [`OwnedScaleFs::create`], with pages that a program can reach by its own loads and stores ([`OwnedScaleFs::open_window`]).
@@ -130,7 +167,7 @@ impl OwnedScaleFs {
             Pages::File(pages) => {
                 process.object().memory.mmu().open(pages, page_count).map(|page| page * PAGE_BYTES as u64)
             }
-            Pages::Heap(_) => Err(OutOfMemory),
+            Pages::Heap(_) | Pages::Given => Err(OutOfMemory),
         }
     }
 
@@ -139,13 +176,25 @@ impl OwnedScaleFs {
     unsafe fn with_pages(config: OwnedConfig, base: NonNull<u8>, pages: Pages) -> Result<OwnedScaleFs, OwnedError> {
         let mut metadata = region(config.metadata_bytes)?;
         let size_bytes = metadata.size_bytes();
+        let address = NonNull::new(metadata.as_mut_ptr()).ok_or(OwnedError::System)?;
+        // SAFETY: the caller's promise, and a block of the new value's own.
+        unsafe { OwnedScaleFs::lay_out(config, (address, size_bytes), base, (Metadata::Heap(metadata), pages)) }
+    }
+
+    /// # Safety
+    /// `metadata` and `base` lead to memory that `kept` keeps or the caller does, that nobody else uses, and that has room for what
+    /// the configuration says.
+    unsafe fn lay_out(
+        config: OwnedConfig,
+        (metadata, size_bytes): (NonNull<u8>, usize),
+        base: NonNull<u8>,
+        kept: (Metadata, Pages),
+    ) -> Result<OwnedScaleFs, OwnedError> {
         let full = |OutOfMemory| OwnedError::MetadataBytes(config.metadata_bytes);
-        let address = |region: &mut HeapRegion| NonNull::new(region.as_mut_ptr()).ok_or(OwnedError::System);
         // SAFETY: both blocks belong to the new value alone, which outlives all borrows of it.
         let (arena, pool) = unsafe {
-            let arena: &Arena =
-                Arena::create_at(address(&mut metadata)?, size_bytes, ArenaConfig::new(config.core_count))
-                    .map_err(OwnedError::Arena)?;
+            let arena: &Arena = Arena::create_at(metadata, size_bytes, ArenaConfig::new(config.core_count))
+                .map_err(OwnedError::Arena)?;
             (arena, PagePool::create(arena, base, config.page_count).map_err(full)?)
         };
         let owner = OwnerId::new(1).expect("1 is a valid owner");
@@ -154,6 +203,7 @@ impl OwnedScaleFs {
         let file_system = NonNull::from(ScaleFs::create_with_pages(&core, pool, fs_config).map_err(full)?);
         drop(core);
         let arena = NonNull::from(arena);
+        let (metadata, pages) = kept;
         Ok(OwnedScaleFs { arena, file_system, maker: Maker::this(), _metadata: metadata, pages })
     }
 

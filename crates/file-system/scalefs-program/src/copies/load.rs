@@ -10,9 +10,10 @@ use scalefs::{
 
 use super::{Copied, PIECE_BYTES, Status, runs_of_data};
 
-/// Puts objects into a file system, whose root is at `/`. Directories come before what is in them.
+/// Puts objects into a directory of a file system, to which all paths lead as to a root. Directories come before what is in them.
 pub(super) struct Loader<'f> {
     files: &'f FileSystem,
+    top: &'f [u8],
     copied: Copied,
     /// Directories, whose modes and times are set when nothing comes into them any more.
     directories: BTreeMap<Vec<u8>, Status>,
@@ -33,14 +34,20 @@ fn in_words(path: &[u8], error: &io::Error) -> String {
 }
 
 impl<'f> Loader<'f> {
-    pub(super) fn new(files: &'f FileSystem) -> Loader<'f> {
+    pub(super) fn new(files: &'f FileSystem, top: &'f [u8]) -> Loader<'f> {
         let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
         let owner = (!user.is_root()).then(|| (user.as_raw(), group.as_raw()));
-        Loader { files, copied: Copied::default(), directories: BTreeMap::new(), owner }
+        Loader { files, top, copied: Copied::default(), directories: BTreeMap::new(), owner }
+    }
+
+    /// Where a path leads in the file system.
+    fn at(&self, path: &[u8]) -> Vec<u8> {
+        [self.top, path].concat()
     }
 
     /// A directory, which may be there.
     pub(super) fn directory(&mut self, path: &[u8], status: Status) -> Result<(), String> {
+        let path = &self.at(path);
         let made = self.files.act(|calls| match directories::make_directory(&*calls, at_root(), path, 0o700) {
             Err(Errno::EEXIST) => Ok(()),
             made => made,
@@ -53,6 +60,7 @@ impl<'f> Loader<'f> {
 
     /// A file. Pages of zeros become holes.
     pub(super) fn file(&mut self, path: &[u8], status: Status, source: &mut dyn Read) -> Result<(), String> {
+        let path = &self.at(path);
         self.make_way(path)?;
         let (mut buffer, mut size) = (vec![0; PIECE_BYTES], 0_u64);
         loop {
@@ -97,6 +105,7 @@ impl<'f> Loader<'f> {
     }
 
     pub(super) fn symlink(&mut self, path: &[u8], target: &[u8], status: Status) -> Result<(), String> {
+        let path = &self.at(path);
         self.make_way(path)?;
         let made = self.files.act(|calls| names::symlink(&*calls, target, at_root(), path));
         made.map_err(|error| in_words(path, &error))?;
@@ -106,6 +115,7 @@ impl<'f> Loader<'f> {
 
     /// A name for a pipe, a socket or a device, with a device's number.
     pub(super) fn node(&mut self, path: &[u8], object: (Kind, u64), status: Status) -> Result<(), String> {
+        let path = &self.at(path);
         self.make_way(path)?;
         let made = self.files.act(|calls| names::make_node(&*calls, at_root(), path, object, 0o600));
         made.map_err(|error| in_words(path, &error))?;
@@ -115,6 +125,8 @@ impl<'f> Loader<'f> {
 
     /// Another name of a file.
     pub(super) fn link(&mut self, path: &[u8], old: &[u8]) -> Result<(), String> {
+        let path = &self.at(path);
+        let old = &self.at(old);
         self.make_way(path)?;
         let made = self.files.act(|calls| names::link(&*calls, (at_root(), old), (at_root(), path), Follow::Nothing));
         made.map_err(|error| in_words(path, &error))?;

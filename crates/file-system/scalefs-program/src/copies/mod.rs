@@ -129,9 +129,9 @@ pub(crate) fn say_failure(path: &Path, why: &str) {
     }
 }
 
-/// Fills an empty file system.
-pub(crate) fn load(files: &FileSystem, path: &Path) -> Result<Copied, String> {
-    let mut loader = load::Loader::new(files);
+/// Fills an empty directory of a file system: one with an absolute path without a slash at its end, or the root, which has none.
+pub(crate) fn load(files: &FileSystem, top: &[u8], path: &Path) -> Result<Copied, String> {
+    let mut loader = load::Loader::new(files, top);
     let loaded = match path.is_dir() {
         true => from_directory::load(&mut loader, path),
         false => from_archive::load(&mut loader, path),
@@ -139,14 +139,14 @@ pub(crate) fn load(files: &FileSystem, path: &Path) -> Result<Copied, String> {
     loaded.and_then(|()| loader.finish()).map_err(|why| format!("--from {}: {why}", path.display()))
 }
 
-/// Copies all out: into a directory, or into an archive if the path ends in `.tar`.
-pub(crate) fn save(files: &FileSystem, path: &Path) -> Result<Copied, String> {
+/// Copies all of such a directory out: into a directory, or into an archive if the path ends in `.tar`.
+pub(crate) fn save(files: &FileSystem, top: &[u8], path: &Path) -> Result<Copied, String> {
     // It may have become another place meanwhile.
     check_target(path)?;
     let is_archive = path.extension().is_some_and(|extension| extension == "tar");
     let saved = match is_archive && !path.is_dir() {
-        true => to_archive::save(files, path),
-        false => to_directory::save(files, path),
+        true => to_archive::save((files, top), path),
+        false => to_directory::save((files, top), path),
     };
     saved.map_err(|why| format!("--to {}: {why}", path.display()))
 }

@@ -40,8 +40,9 @@ impl Read for Data<'_> {
     }
 }
 
-fn absolute(path: &[u8]) -> Vec<u8> {
-    [b"/", path].concat()
+/// The absolute path of a relative one below a directory.
+fn absolute(top: &[u8], path: &[u8]) -> Vec<u8> {
+    [top, b"/", path].concat()
 }
 
 /// The names in a directory.
@@ -61,8 +62,9 @@ fn names_in(files: &FileSystem, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// Copies all.
-pub(super) fn copy_all<T: Target>(files: &FileSystem, mut target: T) -> Result<Copied, String> {
-    let mut copy = Copy { files, copied: Copied::default(), first_names: HashMap::new(), pending: vec![Vec::new()] };
+pub(super) fn copy_all<T: Target>((files, top): (&FileSystem, &[u8]), mut target: T) -> Result<Copied, String> {
+    let mut copy =
+        Copy { files, top, copied: Copied::default(), first_names: HashMap::new(), pending: vec![Vec::new()] };
     let (mut failures, mut first) = (0_u64, None);
     while let Some(path) = copy.pending.pop() {
         match copy.one(&mut target, path) {
@@ -84,6 +86,7 @@ pub(super) fn copy_all<T: Target>(files: &FileSystem, mut target: T) -> Result<C
 /// A copy that is being made.
 struct Copy<'f> {
     files: &'f FileSystem,
+    top: &'f [u8],
     copied: Copied,
     first_names: HashMap<u64, Vec<u8>>,
     /// Paths that are still to be copied, the next one last.
@@ -92,7 +95,7 @@ struct Copy<'f> {
 
 impl Copy<'_> {
     fn one(&mut self, target: &mut impl Target, path: Vec<u8>) -> Result<(), String> {
-        let (files, from) = (self.files, absolute(&path));
+        let (files, from) = (self.files, absolute(self.top, &path));
         let wrong = |error: io::Error| format!("{}: {error}", String::from_utf8_lossy(&from));
         let seen = files.act(|calls| {
             attributes::stat_with_device(&*calls, Start::WorkingDirectory, &from, Follow::Nothing, Fields::ALL)

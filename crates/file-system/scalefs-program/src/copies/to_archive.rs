@@ -19,7 +19,7 @@ struct Archive {
     builder: Builder<BufWriter<File>>,
 }
 
-pub(super) fn save(files: &FileSystem, place: &Path) -> Result<Copied, String> {
+pub(super) fn save(files: (&FileSystem, &[u8]), place: &Path) -> Result<Copied, String> {
     // Who may read what is inside is said there.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(place).map_err(said(place))?;
     copy_all(files, Archive { place: place.to_path_buf(), builder: Builder::new(BufWriter::new(file)) })

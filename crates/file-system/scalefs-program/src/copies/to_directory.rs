@@ -24,7 +24,7 @@ struct Directory {
     directories: Vec<(PathBuf, Attributes)>,
 }
 
-pub(super) fn save(files: &FileSystem, top: &Path) -> Result<Copied, String> {
+pub(super) fn save(files: (&FileSystem, &[u8]), top: &Path) -> Result<Copied, String> {
     let sets_owners = nix::unistd::geteuid().is_root();
     copy_all(files, Directory { top: top.to_path_buf(), sets_owners, directories: Vec::new() })
 }

@@ -41,6 +41,8 @@ pub(crate) use memory_file::MemoryFile;
 use areas::Areas;
 
 /// Tables in memory, and the window of the program if there is one.
+// As `no_window.rs` has it: processes with and without windows may share an instance.
+#[repr(C)]
 pub struct WindowMmu {
     tables: SoftwareMmu,
     /// Atomic, set once: what an `Arc` of the areas has become, or null.

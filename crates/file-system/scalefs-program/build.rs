@@ -1,0 +1,74 @@
+//! Builds the loader of `scalefs run`, a program without a library, which this one carries in itself.
+//!
+//! It is built apart, so that the crates that both use come without the standard library there. Its assertions are on where this
+//! program's are: both look at the same memory, and are refused if they would lay it out in other ways.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCES: [&str; 3] = ["../scalefs-shim", "../../structures", ".."];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let target = env::var("TARGET").unwrap_or_default();
+    let loader = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where")).join("loader");
+    // Elsewhere `run` says that it is not there.
+    if target != "x86_64-unknown-linux-gnu" || env::var_os("CARGO_CFG_MIRI").is_some() {
+        std::fs::write(&loader, b"").expect("the folder is cargo's");
+        return;
+    }
+    for source in SOURCES {
+        watch(Path::new(source));
+    }
+    let built = build(&loader.with_extension("target"));
+    std::fs::copy(built, loader).expect("the loader was built");
+}
+
+/// Changes of the sources of crates that the loader uses, and not of all that lies beside them.
+fn watch(folder: &Path) {
+    const OTHERS: [&str; 9] = [
+        "scalefs-program",
+        "scalefs-c",
+        "scalefs-python",
+        "scalefs-runner",
+        "scale-runner",
+        "plain",
+        "call-language",
+        "transact",
+        "olf",
+    ];
+    if folder.join("Cargo.toml").is_file() {
+        for part in ["src", "Cargo.toml", "build.rs"] {
+            if folder.join(part).exists() {
+                println!("cargo:rerun-if-changed={}", folder.join(part).display());
+            }
+        }
+        return;
+    }
+    for entry in std::fs::read_dir(folder).expect("our sources").flatten() {
+        let is_other = OTHERS.iter().any(|other| entry.file_name() == *other);
+        if entry.path().join("Cargo.toml").is_file() && !is_other {
+            watch(&entry.path());
+        }
+    }
+}
+
+fn build(folder: &Path) -> PathBuf {
+    let mut command = Command::new(env::var_os("CARGO").expect("cargo says where it is"));
+    command.args(["build", "--release", "--locked", "--offline", "--manifest-path", "../scalefs-shim/Cargo.toml"]);
+    command.arg("--target-dir").arg(folder);
+    let has_assertions = env::var_os("CARGO_CFG_DEBUG_ASSERTIONS").is_some();
+    command.arg("--config").arg(format!("profile.release.debug-assertions={has_assertions}"));
+    // What checks or measures this program is not for the other one.
+    for name in
+        ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET"]
+    {
+        command.env_remove(name);
+    }
+    // The system's linker: that of the toolchain takes no address.
+    command.env("RUSTFLAGS", "-Clinker-features=-lld");
+    let status = command.status().expect("cargo is there");
+    assert!(status.success(), "the loader was not built: see above");
+    folder.join("release/scalefs-shim")
+}

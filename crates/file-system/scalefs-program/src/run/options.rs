@@ -1,0 +1,128 @@
+//! What is asked for on the command line of `scalefs run`, and where the tree may be seen.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::options::{Arguments, DEFAULT_SIZE_BYTES, absolute, parse_size};
+
+pub(crate) const RUN_HELP: &str = "\
+scalefs run [OPTIONS] -- PROGRAM [ARGUMENTS]
+Runs a program, and all that it starts, so that a directory is a new ScaleFS for them, and for them alone. It needs no rights, and
+nothing is mounted. The program begins in that directory. All is lost in the end, unless --to says where it goes.
+
+  --at DIR           the directory, which exists and is hidden for them (default: the present one)
+  --size N           room for data: bytes, or K, M, G (default 1G); memory is taken as it is used
+  --from DIR|TAR     begin with a copy of a directory, or with what an archive holds
+  --to DIR|TAR       in the end copy all into a new or empty directory, or into a new archive
+
+Examples:
+  scalefs run --from . -- make -j2
+  scalefs run --at /mnt/build --from . --to ../result -- sh -c './configure && make'
+
+It ends with the program's exit code, or 128 and the number of the signal that ended it; with 127 if there is no such program, 126
+if it cannot be run, and 1 if something else went wrong. It needs Linux 5.11 on x86-64.";
+
+/// How a program is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunOptions {
+    /// The directory at which the tree is seen.
+    pub(crate) top: PathBuf,
+    pub(crate) size_bytes: u64,
+    pub(crate) from: Option<PathBuf>,
+    pub(crate) to: Option<PathBuf>,
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+}
+
+pub(crate) fn parse_run(arguments: &[OsString]) -> Result<RunOptions, String> {
+    let (given, program) = match arguments.iter().position(|argument| argument == "--") {
+        Some(dashes) => (&arguments[..dashes], &arguments[dashes + 1..]),
+        None => (arguments, &[][..]),
+    };
+    let (mut top, mut size_bytes, mut from, mut to) = (None, DEFAULT_SIZE_BYTES, None, None);
+    let mut given = Arguments::of("run", given);
+    while let Some((argument, _)) = given.next() {
+        match argument.to_str() {
+            Some("--at") => top = Some(absolute(given.value("--at")?)?),
+            Some("--size") => size_bytes = parse_size(given.value("--size")?)?,
+            Some("--from") => from = Some(absolute(given.value("--from")?)?),
+            Some("--to") => to = Some(absolute(given.value("--to")?)?),
+            Some(option) if option.starts_with('-') => return Err(given.unknown(argument)),
+            _ => {
+                return Err(format!(
+                    "{} stands before --: expected scalefs run [OPTIONS] -- PROGRAM",
+                    argument.display()
+                ));
+            }
+        }
+    }
+    let Some((program, arguments)) = program.split_first() else {
+        return Err("expected a program after --: see scalefs run --help".to_owned());
+    };
+    let present = || std::env::current_dir().map_err(|error| format!("the present directory: {error}"));
+    let top = top.map_or_else(present, Ok)?;
+    Ok(RunOptions { top, size_bytes, from, to, program: program.clone(), arguments: arguments.to_vec() })
+}
+
+/// The true path of the directory at which a tree can be seen, or why it cannot.
+pub(super) fn check_top(path: &Path) -> Result<PathBuf, String> {
+    let shown = path.display();
+    let top = path.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("--at {shown} does not exist: make it first, mkdir {shown}"),
+        _ => format!("--at {shown}: {error}"),
+    })?;
+    if !top.is_dir() {
+        return Err(format!("--at {shown} is no directory: a ScaleFS is seen at a directory"));
+    }
+    if top.parent().is_none() {
+        return Err("--at /: the tree cannot hide all files: take a directory below".to_owned());
+    }
+    if ["/proc", "/sys", "/dev"].iter().any(|hidden| top.starts_with(hidden)) {
+        return Err(format!("--at {shown}: the kernel's own files are there: take a directory elsewhere"));
+    }
+    Ok(top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<RunOptions, String> {
+        parse_run(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_programs() {
+        let options = parsed(&["--size", "5M", "--", "ls", "--size", "--", "x"]).expect("all is right");
+        assert_eq!(options.size_bytes, 5 << 20);
+        assert_eq!((options.program.to_str(), options.arguments.len()), (Some("ls"), 3));
+        assert!(options.top.is_absolute());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (arguments, expected) in [
+            (vec!["--"], "expected a program after --"),
+            (vec![], "expected a program after --"),
+            (vec!["ls"], "ls stands before --"),
+            (vec!["--att", "/", "--", "ls"], "--att is no option of run"),
+            (vec!["--size"], "--size needs a value"),
+        ] {
+            let said = parsed(&arguments).expect_err("it is wrong");
+            assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_tree_is_seen_at_a_directory_alone() {
+        for (path, expected) in [
+            ("/no/such/place", "does not exist: make it first"),
+            ("/proc/self/status", "is no directory"),
+            ("/", "cannot hide all files"),
+            ("/proc", "the kernel's own files"),
+        ] {
+            let said = check_top(Path::new(path)).expect_err("it is wrong");
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Who looks after the processes of a tree: repairs what those leave that are killed, and waits for the last one.
+//!
+//! A process that ends by itself leaves its seat. One that is killed, or that ends while its threads are in calls, does not: then its
+//! calls are completed or undone, and what it had open is closed. Others wait for what it had locked until then.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, ExitCode};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use scalefs::Outside;
+use shared_instance::{SharedInstance, watch};
+
+/// So long a process can run before it is watched.
+const LOOKS_AT_SEATS_EACH: Duration = Duration::from_millis(5);
+/// And so long nothing else is done.
+const MAINTAINS_EACH: Duration = Duration::from_millis(50);
+const SIGNALLED: u8 = 128;
+
+/// A process that is watched.
+struct Watched {
+    seat: usize,
+    owner: u64,
+    ended: OwnedFd,
+}
+
+/// Waits for all processes of the tree; returns how the first one ended.
+pub(super) fn supervise(instance: &SharedInstance, child: Child) -> Result<ExitCode, String> {
+    let first = Pid::from_raw(child.id().cast_signed());
+    let wrong = |errno: Errno| format!("looking after the processes: {}", errno.desc());
+    // What the terminal sends reaches the program itself.
+    let mut signals = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect::<SigSet>();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGQUIT);
+    signals.thread_block().map_err(wrong)?;
+    nix::sys::prctl::set_child_subreaper(true).map_err(wrong)?;
+    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(wrong)?;
+    let mut watched: Vec<Watched> = Vec::new();
+    let (mut code, mut maintained) = (None, Instant::now());
+    loop {
+        look_at_seats(instance, &mut watched)?;
+        let ready = wait(&signals, &watched).map_err(wrong)?;
+        while let Ok(Some(signal)) = signals.read_signal() {
+            let number = signal.ssi_signo;
+            if number == Signal::SIGTERM as u32 || number == Signal::SIGHUP as u32 {
+                let signal = if number == Signal::SIGTERM as u32 { Signal::SIGTERM } else { Signal::SIGHUP };
+                let _ = kill(first, signal);
+            }
+        }
+        for index in ready.into_iter().rev() {
+            bury(instance, &watched.swap_remove(index))?;
+        }
+        match reap(first, &mut code) {
+            Left::Some => {}
+            Left::Nobody => break,
+        }
+        if maintained.elapsed() >= MAINTAINS_EACH {
+            maintained = Instant::now();
+            if let Ok(mut lease) = instance.files().begin() {
+                lease.maintain();
+            }
+        }
+    }
+    // Nobody runs any more: whoever has a seat has died in it.
+    for (number, seat) in instance.control().seats.all().iter().enumerate() {
+        if let Some(owner) = seat.owner() {
+            bury_seat(instance, number, owner.number())?;
+        }
+    }
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Who is left of the children.
+enum Left {
+    Some,
+    Nobody,
+}
+
+/// Waits for children that have ended: the first process, and those that have lost their parents.
+fn reap(first: Pid, code: &mut Option<u8>) -> Left {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => return Left::Some,
+            Ok(WaitStatus::Exited(process, status)) if process == first => *code = Some(status as u8),
+            Ok(WaitStatus::Signaled(process, signal, _)) if process == first => {
+                *code = Some(SIGNALLED + signal as u8);
+            }
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return Left::Nobody,
+        }
+    }
+}
+
+/// Watches who has come, and watches nobody who has left.
+fn look_at_seats(instance: &SharedInstance, watched: &mut Vec<Watched>) -> Result<(), String> {
+    let seats = &instance.control().seats;
+    watched.retain(|one| {
+        let owner = seats.get(one.seat).and_then(|seat| seat.owner());
+        owner.is_some_and(|owner| owner.number() == one.owner)
+    });
+    for (number, seat) in seats.all().iter().enumerate() {
+        let Some(owner) = seat.owner() else { continue };
+        if watched.iter().any(|one| one.seat == number) {
+            continue;
+        }
+        let Some(process) = seat.process() else { continue };
+        match watch(process) {
+            Ok(ended) if seat.owner() == Some(owner) => {
+                watched.push(Watched { seat: number, owner: owner.number(), ended });
+            }
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => {
+                bury_seat(instance, number, owner.number())?;
+            }
+            Err(error) => return Err(format!("watching process {process}: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until one of the processes ends, a signal comes, or some time has passed; those that have ended, by their places.
+fn wait(signals: &SignalFd, watched: &[Watched]) -> Result<Vec<usize>, Errno> {
+    let readable = |file| PollFd::new(file, PollFlags::POLLIN);
+    let mut all: Vec<PollFd<'_>> = watched.iter().map(|one| readable(one.ended.as_fd())).collect();
+    all.push(readable(signals.as_fd()));
+    let timeout = PollTimeout::try_from(LOOKS_AT_SEATS_EACH).unwrap_or(PollTimeout::ZERO);
+    match poll(&mut all, timeout) {
+        Ok(_) => {}
+        Err(Errno::EINTR) => return Ok(Vec::new()),
+        Err(errno) => return Err(errno),
+    }
+    let has_ended = |index: &usize| all[*index].revents().is_some_and(|events| events.contains(PollFlags::POLLIN));
+    Ok((0..watched.len()).filter(has_ended).collect())
+}
+
+fn bury(instance: &SharedInstance, one: &Watched) -> Result<(), String> {
+    bury_seat(instance, one.seat, one.owner)
+}
+
+fn bury_seat(instance: &SharedInstance, seat: usize, owner: u64) -> Result<(), String> {
+    instance.bury_dead(seat, owner, &Outside).map(drop)
+}

@@ -1,0 +1,246 @@
+//! The calls on descriptors: close, dup and its kin, fcntl, close_range. Numbers are the kernel's and ours together.
+
+use scalefs::{AccessMode, Errno, NumberChoice, OnExec, StatusFlags, data};
+
+use crate::constants::*;
+use crate::dispatch::{After, Answer};
+use crate::entry::TRACKED;
+use crate::home::Home;
+use crate::instance;
+use crate::locks;
+use crate::numbers;
+use crate::system::{self, number};
+use crate::threads::Thread;
+
+const FD_CLOEXEC: u64 = 1;
+const CLOSE_RANGE_CLOEXEC: u64 = 4;
+const CLOSE_RANGE_UNSHARE: u64 = 2;
+
+const F_DUPFD: u64 = 0;
+const F_GETFD: u64 = 1;
+const F_SETFD: u64 = 2;
+const F_GETFL: u64 = 3;
+const F_SETFL: u64 = 4;
+const F_GETLK: u64 = 5;
+const F_SETLK: u64 = 6;
+const F_SETLKW: u64 = 7;
+const F_SETOWN: u64 = 8;
+const F_GETOWN: u64 = 9;
+const F_DUPFD_CLOEXEC: u64 = 1030;
+
+fn is_hidden(argument: u64) -> bool {
+    instance::control().descriptors.contains(argument as u32)
+}
+
+fn on_exec(closes: bool) -> OnExec {
+    if closes { OnExec::Close } else { OnExec::Keep }
+}
+
+/// Closes a number of ours; its placeholder stays.
+fn close_ours(thread: &Thread, number: u32) -> Result<u64, Errno> {
+    let home = thread.home();
+    locks::forget(thread, number);
+    instance::call(thread, |call| data::close(call, number))?;
+    home.numbers.free(number);
+    Ok(0)
+}
+
+/// close.
+pub(crate) fn close(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let (home, number) = (thread.home(), call.1[0]);
+    if home.numbers.is_ours(number) {
+        return Answer::of(close_ours(thread, number as u32));
+    }
+    if is_hidden(number) || home.numbers.is_placeholder(number) {
+        return Answer::error(Errno::EBADF);
+    }
+    home.numbers.note_closed(u64::from(number as u32));
+    Answer::issue(thread, call.0, call.1, After::Nothing)
+}
+
+/// Another number for one of ours, the lowest from one on.
+fn duplicate(thread: &Thread, number: u32, lowest: u64, closes: bool) -> Result<u64, Errno> {
+    let home = thread.home();
+    let lowest = u32::try_from(lowest).ok().filter(|lowest| (*lowest as usize) < TRACKED).ok_or(Errno::EINVAL)?;
+    let reserved = numbers::reserve(home, lowest)?;
+    let choice = NumberChoice::LowestFrom(reserved.number);
+    let given = instance::call(thread, |call| data::duplicate(call, number, choice, on_exec(closes)))?;
+    assert_eq!(given, reserved.number, "a number that is free in the kernel is free in the instance");
+    Ok(u64::from(reserved.keep()))
+}
+
+/// dup.
+pub(crate) fn dup(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let number = call.1[0];
+    match () {
+        () if thread.home().numbers.is_ours(number) => Answer::of(duplicate(thread, number as u32, 0, false)),
+        () if is_hidden(number) || thread.home().numbers.is_placeholder(number) => Answer::error(Errno::EBADF),
+        () => Answer::issue(thread, call.0, call.1, After::NewNumber),
+    }
+}
+
+/// dup2, dup3.
+pub(crate) fn dup_to(thread: &mut Thread, call: (u64, [u64; 6]), is_dup3: bool) -> Answer {
+    let home = thread.home();
+    let [old, new, flags, ..] = call.1;
+    let closes = is_dup3 && flags & O_CLOEXEC != 0;
+    if is_dup3 && (flags & !O_CLOEXEC != 0 || old as u32 == new as u32) {
+        return Answer::error(Errno::EINVAL);
+    }
+    if is_hidden(old) || is_hidden(new) || !home.numbers.is_ours(old) && home.numbers.is_placeholder(old) {
+        return Answer::error(Errno::EBADF);
+    }
+    if home.numbers.is_ours(old) {
+        let (old, new) = (old as u32, new as u32);
+        if old == new {
+            return Answer::of(data_is_open(thread, old).map(|()| u64::from(new)));
+        }
+        if new as usize >= TRACKED {
+            return Answer::error(Errno::EBADF);
+        }
+        locks::forget(thread, new);
+        let placed = {
+            let _lock = home.lock();
+            numbers::place_over(home, new)
+        };
+        let done = placed.and_then(|()| {
+            instance::call(thread, |call| data::duplicate_to(call, old, new, on_exec(closes)))?;
+            home.numbers.set_ours(new);
+            Ok(u64::from(new))
+        });
+        return Answer::of(done);
+    }
+    // The kernel's: what was ours at the new number is closed once it has.
+    Answer::issue(thread, call.0, call.1, After::Replaced)
+}
+
+fn data_is_open(thread: &Thread, number: u32) -> Result<(), Errno> {
+    instance::call(thread, |call| data::status(call, number)).map(|_| ())
+}
+
+/// The kernel has put something at a number that may have been ours.
+pub(crate) fn replaced(thread: &Thread, number: u64) {
+    let home = thread.home();
+    if home.numbers.is_ours(number) {
+        locks::forget(thread, number as u32);
+        let _ = instance::call(thread, |call| data::close(call, number as u32));
+        home.numbers.free(number as u32);
+    }
+    home.numbers.note_closed(u64::from(number as u32));
+    home.numbers.note_kernel(u64::from(number as u32));
+}
+
+/// fcntl.
+pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let [argument, command, value, ..] = call.1;
+    let home = thread.home();
+    if !home.numbers.is_ours(argument) {
+        if is_hidden(argument) || home.numbers.is_placeholder(argument) {
+            return Answer::error(Errno::EBADF);
+        }
+        let after = match command {
+            F_DUPFD => After::NewNumberFrom,
+            F_DUPFD_CLOEXEC => After::NewNumberFrom,
+            _ => After::Nothing,
+        };
+        return Answer::issue(thread, call.0, call.1, after);
+    }
+    let number = argument as u32;
+    match command {
+        F_DUPFD | F_DUPFD_CLOEXEC => Answer::of(duplicate(thread, number, value, command == F_DUPFD_CLOEXEC)),
+        F_GETFD => {
+            let found = instance::call(thread, |call| data::on_exec(call, number));
+            Answer::of(found.map(|on_exec| crate::data::closes_on_exec(on_exec)))
+        }
+        F_SETFD => {
+            let wanted = on_exec(value & FD_CLOEXEC != 0);
+            Answer::of(instance::call(thread, |call| data::set_on_exec(call, number, wanted)).map(|()| 0))
+        }
+        F_GETFL => {
+            let found = instance::call(thread, |call| data::status(call, number));
+            Answer::of(found.map(|(mode, status)| flags_of(mode, status)))
+        }
+        F_SETFL => {
+            let mut status = StatusFlags::NONE;
+            if value & O_APPEND != 0 {
+                status |= StatusFlags::APPEND;
+            }
+            if value & O_NONBLOCK != 0 {
+                status |= StatusFlags::NONBLOCK;
+            }
+            Answer::of(instance::call(thread, |call| data::set_status(call, number, status)).map(|()| 0))
+        }
+        F_GETLK | F_SETLK | F_SETLKW => locks::control(thread, call.0, number, command, value),
+        F_SETOWN | F_GETOWN => Answer::of(Ok(0)),
+        // Leases, seals, pipes' sizes, locks of descriptions, notifications.
+        _ => Answer::error(Errno::EINVAL),
+    }
+}
+
+fn flags_of(mode: AccessMode, status: StatusFlags) -> u64 {
+    if status.contains(StatusFlags::HANDLE) {
+        return O_PATH;
+    }
+    let access = match (mode.read, mode.write) {
+        (true, true) => O_RDWR,
+        (false, true) => O_WRONLY,
+        _ => O_RDONLY,
+    };
+    let append = if status.contains(StatusFlags::APPEND) { O_APPEND } else { 0 };
+    let nonblock = if status.contains(StatusFlags::NONBLOCK) { O_NONBLOCK } else { 0 };
+    access | append | nonblock | O_LARGEFILE
+}
+
+/// ioctl of one of ours.
+pub(crate) fn device_control(thread: &Thread, number: u32, command: u64) -> Answer {
+    const FIOCLEX: u64 = 0x5451;
+    const FIONCLEX: u64 = 0x5450;
+    match command & 0xffff_ffff {
+        FIOCLEX | FIONCLEX => {
+            let wanted = on_exec(command & 0xffff_ffff == FIOCLEX);
+            Answer::of(instance::call(thread, |call| data::set_on_exec(call, number, wanted)).map(|()| 0))
+        }
+        _ => Answer::number(crate::data::NO_DEVICE),
+    }
+}
+
+/// close_range.
+pub(crate) fn close_range(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let [first, last, flags, ..] = call.1;
+    let (first, last) = (first as u32, last as u32);
+    if flags & !(CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE) != 0 || first > last {
+        return Answer::error(Errno::EINVAL);
+    }
+    let home = thread.home();
+    let only_marks = flags & CLOSE_RANGE_CLOEXEC != 0;
+    for number in home.numbers.all_ours(first, last) {
+        if only_marks {
+            let _ = instance::call(thread, |call| data::set_on_exec(call, number, OnExec::Close));
+        } else {
+            let _ = close_ours(thread, number);
+        }
+    }
+    // The kernel's, around those that are hidden. Placeholders go: they are made anew.
+    let hidden = instance::control().descriptors;
+    let mut edges = [hidden.memory, hidden.loader, hidden.placeholder, hidden.locks];
+    edges.sort_unstable();
+    let _lock = home.lock();
+    let mut from = first;
+    for edge in edges.into_iter().filter(|edge| (first..=last).contains(edge)) {
+        if from < edge {
+            close_in_kernel(home, (from, edge - 1), flags);
+        }
+        from = edge.saturating_add(1);
+    }
+    if from <= last {
+        close_in_kernel(home, (from, last), flags);
+    }
+    Answer::of(Ok(0))
+}
+
+fn close_in_kernel(home: &Home, (first, last): (u32, u32), flags: u64) {
+    let done = system::call(number::CLOSE_RANGE, [u64::from(first), u64::from(last), flags, 0, 0, 0]);
+    if done == 0 && flags & CLOSE_RANGE_CLOEXEC == 0 {
+        home.numbers.note_all_closed(first, last);
+    }
+}

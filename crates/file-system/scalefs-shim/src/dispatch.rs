@@ -1,0 +1,348 @@
+//! Which call is served how. The table in `docs/reference/system-calls.md` says it of each.
+
+use core::sync::atomic::Ordering;
+
+use scalefs::{Errno, Follow};
+
+use crate::attributes::{self, TimesIn};
+use crate::constants::*;
+use crate::data::{self, At};
+use crate::descriptors;
+use crate::entry::{Frame, KNOWN_CALLS};
+use crate::execute;
+use crate::mapped;
+use crate::names;
+use crate::numbers;
+use crate::paths::WORKING_DIRECTORY;
+use crate::processes;
+use crate::signals;
+use crate::threads::{self, Thread};
+
+/// What is done when a call that was issued has come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum After {
+    /// Nothing.
+    Nothing = 1,
+    /// Its result is a new number.
+    NewNumber,
+    /// A new number that exec closes.
+    NewNumberClosed,
+    /// A new number that was asked for from one on: it stays.
+    NewNumberFrom,
+    /// Two new numbers lie where the first argument says, or the fourth.
+    TwoNumbers,
+    TwoNumbersFourth,
+    /// The number of the second argument leads elsewhere.
+    Replaced,
+    /// The process works outside of the tree.
+    WorksOutside,
+    /// Code was mapped: its result is where.
+    Code,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Its result.
+    Done(i64),
+    /// It is issued as the thread has it.
+    Issue(After),
+}
+
+impl Answer {
+    #[inline]
+    pub(crate) fn of(outcome: Result<u64, Errno>) -> Answer {
+        match outcome {
+            Ok(result) => Answer::Done(result as i64),
+            Err(errno) => Answer::error(errno),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn error(errno: Errno) -> Answer {
+        Answer::number(errno.number())
+    }
+
+    /// An error by its number.
+    #[inline]
+    pub(crate) fn number(errno: i32) -> Answer {
+        Answer::Done(-i64::from(errno))
+    }
+
+    /// The kernel is to make a call.
+    #[inline]
+    pub(crate) fn issue(thread: &mut Thread, number: u64, arguments: [u64; 6], after: After) -> Answer {
+        thread.issue(number, arguments);
+        Answer::Issue(after)
+    }
+}
+
+/// By number: 0 a call that is only passed on, 1 one that is ours if its first argument is a descriptor of ours, 2 one that is
+/// looked at here.
+pub(crate) static CLASSES: [u8; KNOWN_CALLS] = classes();
+
+/// Calls of descriptors alone.
+const BY_DESCRIPTOR: [u16; 35] = [
+    0, 1, 5, 8, 16, 17, 18, 19, 20, 73, 74, 75, 77, 78, 91, 93, 138, 187, 190, 193, 196, 199, 217, 221, 277, 285, 295,
+    296, 306, 327, 328, 46, 248, 254, 250,
+];
+
+/// All that are looked at.
+const LOOKED_AT: [u16; 119] = [
+    2, 3, 4, 6, 9, 10, 13, 14, 21, 22, 32, 33, 40, 41, 43, 53, 56, 57, 58, 59, 60, 72, 76, 79, 80, 81, 82, 83, 84, 85,
+    86, 87, 88, 89, 90, 92, 94, 95, 127, 128, 130, 132, 133, 137, 157, 158, 161, 188, 189, 191, 192, 194, 195, 197,
+    198, 213, 231, 235, 253, 257, 258, 259, 260, 261, 262, 263, 264, 265, 266, 267, 268, 269, 270, 271, 275, 276, 278,
+    280, 281, 282, 283, 284, 288, 289, 290, 291, 292, 293, 294, 300, 303, 304, 310, 311, 316, 317, 319, 321, 322, 323,
+    326, 332, 425, 426, 427, 428, 430, 432, 434, 435, 436, 437, 438, 439, 441, 447, 452, 298, 463,
+];
+
+const fn classes() -> [u8; KNOWN_CALLS] {
+    let mut classes = [0; KNOWN_CALLS];
+    let mut index = 0;
+    while index < BY_DESCRIPTOR.len() {
+        classes[BY_DESCRIPTOR[index] as usize] = 1;
+        index += 1;
+    }
+    index = 0;
+    while index < LOOKED_AT.len() {
+        classes[LOOKED_AT[index] as usize] = 2;
+        index += 1;
+    }
+    classes
+}
+
+/// A call that is ours, or may be. Returns what is to be done: 0 for nothing more.
+pub(crate) extern "C" fn call(frame: &mut Frame) -> u32 {
+    let thread = threads::this();
+    match serve(thread, frame) {
+        Answer::Done(result) => {
+            frame.rax = result as u64;
+            0
+        }
+        Answer::Issue(after) => after as u32,
+    }
+}
+
+/// A call that was issued has come back.
+pub(crate) extern "C" fn after(frame: &mut Frame) -> u32 {
+    let thread = threads::this();
+    let [what, number, ..] = thread.issued;
+    if frame.rax as i64 >= 0 || frame.rax < (-4095_i64) as u64 {
+        frame.rax = finish(thread, what as u32, number, frame);
+    }
+    0
+}
+
+fn finish(thread: &mut Thread, what: u32, number: u64, frame: &Frame) -> u64 {
+    let home = thread.home();
+    let result = frame.rax;
+    const NEW: u32 = After::NewNumber as u32;
+    const NEW_CLOSED: u32 = After::NewNumberClosed as u32;
+    const FROM: u32 = After::NewNumberFrom as u32;
+    const TWO: u32 = After::TwoNumbers as u32;
+    const TWO_FOURTH: u32 = After::TwoNumbersFourth as u32;
+    const REPLACED: u32 = After::Replaced as u32;
+    const OUTSIDE: u32 = After::WorksOutside as u32;
+    const CODE: u32 = After::Code as u32;
+    match what {
+        NEW => return numbers::settle(home, result, false),
+        NEW_CLOSED => return numbers::settle(home, result, true),
+        FROM => home.numbers.note_kernel(result),
+        TWO | TWO_FOURTH => {
+            let at = if what == TWO { frame.rdi } else { frame.r10 };
+            let closes = number != 22 && frame.rsi & O_CLOEXEC != 0;
+            if let Ok([first, second]) = crate::guarded::read_value::<[u32; 2]>(at) {
+                let settled = [first, second].map(|given| numbers::settle(home, u64::from(given), closes) as u32);
+                let _ = crate::guarded::write_value(at, settled);
+            }
+        }
+        REPLACED => descriptors::replaced(thread, frame.rsi),
+        OUTSIDE => home.works_inside.store(false, Ordering::Relaxed),
+        CODE => mapped::code_was_mapped(number, result, frame.arguments()),
+        _ => {}
+    }
+    result
+}
+
+fn follow(flags: u64) -> Follow {
+    if flags & AT_SYMLINK_NOFOLLOW != 0 { Follow::Nothing } else { Follow::Symlinks }
+}
+
+const HERE: u64 = WORKING_DIRECTORY;
+
+fn serve(thread: &mut Thread, frame: &mut Frame) -> Answer {
+    let (number, arguments) = (frame.rax, frame.arguments());
+    let call = (number, arguments);
+    let [a, b, c, d, e, f] = arguments;
+    if number < KNOWN_CALLS as u64 && CLASSES[number as usize] == 1 {
+        return serve_number(thread, a as u32, call);
+    }
+    match number {
+        2 => names::open(thread, call, HERE, 0, (b, c)),
+        85 => names::open(thread, call, HERE, 0, (O_CREAT | O_WRONLY | O_TRUNC, b)),
+        257 => names::open(thread, call, a, 1, (c, d)),
+        3 => descriptors::close(thread, call),
+        4 => attributes::stat(thread, call, (HERE, 0), Follow::Symlinks, b),
+        6 => attributes::stat(thread, call, (HERE, 0), Follow::Nothing, b),
+        262 => match attributes::is_of_number(thread, a, b, d) {
+            Some(of) => Answer::of(attributes::stat_number(thread, of, c)),
+            None => attributes::stat(thread, call, (a, 1), follow(d), c),
+        },
+        332 => match attributes::is_of_number(thread, a, b, c) {
+            Some(of) => Answer::of(attributes::statx_number(thread, of, e)),
+            None => attributes::statx(thread, call, (a, 1), follow(c), e),
+        },
+        9 => mapped::map(thread, call),
+        10 => mapped::protect(thread, call),
+        13 => signals::set_handler(thread, call),
+        14 => signals::change_mask(thread, call),
+        130 => signals::wait_with_mask(thread, call, 0),
+        271 => signals::wait_with_mask(thread, call, 3),
+        281 | 441 => signals::wait_with_mask(thread, call, 4),
+        21 => attributes::access(thread, call, (HERE, 0), b, Follow::Symlinks),
+        269 => attributes::access(thread, call, (a, 1), c, Follow::Symlinks),
+        439 => attributes::access(thread, call, (a, 1), c, follow(d)),
+        22 | 293 => Answer::issue(thread, number, arguments, After::TwoNumbers),
+        53 => Answer::issue(thread, number, arguments, After::TwoNumbersFourth),
+        32 => descriptors::dup(thread, call),
+        33 => descriptors::dup_to(thread, call, false),
+        292 => descriptors::dup_to(thread, call, true),
+        41 | 43 | 213 | 253 | 282 | 283 | 284 | 288 | 289 | 290 | 291 | 294 | 298 | 300 | 319 | 321 | 323 | 428
+        | 430 | 432 | 434 | 438 | 447 => {
+            let closes = match number {
+                41 => b & O_CLOEXEC,
+                288 => d & O_CLOEXEC,
+                289 => d & O_CLOEXEC,
+                283 | 290 => b & O_CLOEXEC,
+                291 | 294 => a & O_CLOEXEC,
+                319 => b & 1,
+                434 | 438 | 321 | 298 => 1,
+                _ => 0,
+            };
+            let after = if closes != 0 { After::NewNumberClosed } else { After::NewNumber };
+            Answer::issue(thread, number, arguments, after)
+        }
+        40 => {
+            if thread.home().numbers.is_ours(a) || thread.home().numbers.is_ours(b) {
+                return Answer::error(Errno::EINVAL);
+            }
+            Answer::issue(thread, number, arguments, After::Nothing)
+        }
+        275 | 276 | 278 => {
+            let ours = |argument| thread.home().numbers.is_ours(argument);
+            let second = if number == 275 { c } else { b };
+            if ours(a) || number != 278 && ours(second) {
+                return Answer::error(Errno::EINVAL);
+            }
+            Answer::issue(thread, number, arguments, After::Nothing)
+        }
+        326 => {
+            let ours = |argument| thread.home().numbers.is_ours(argument);
+            match (ours(a), ours(c)) {
+                (true, true) => Answer::of(data::copy_range(thread, [a, b, c, d, e, f])),
+                (false, false) => Answer::issue(thread, number, arguments, After::Nothing),
+                _ => Answer::error(Errno::EXDEV),
+            }
+        }
+        56 | 57 | 58 | 435 => processes::clone(thread, frame),
+        59 => execute::execute(thread, call, (HERE, 0), (b, c), 0),
+        322 => execute::execute(thread, call, (a, 1), (c, d), e),
+        60 => processes::end_thread(thread, a),
+        231 => processes::end(thread, a),
+        72 => descriptors::control(thread, call),
+        76 => data::truncate_path(thread, call),
+        79 => names::current_directory(thread, call),
+        80 => names::change_directory(thread, call),
+        81 => names::change_directory_to(thread, call),
+        82 => names::rename(thread, call, ((HERE, 0), (HERE, 1)), 0),
+        264 => names::rename(thread, call, ((a, 1), (c, 3)), 0),
+        316 => names::rename(thread, call, ((a, 1), (c, 3)), e),
+        83 => names::make_directory(thread, call, (HERE, 0), b),
+        258 => names::make_directory(thread, call, (a, 1), c),
+        84 => names::remove_directory(thread, call, (HERE, 0)),
+        87 => names::unlink(thread, call, (HERE, 0)),
+        263 if c & AT_REMOVEDIR != 0 => names::remove_directory(thread, call, (a, 1)),
+        263 => names::unlink(thread, call, (a, 1)),
+        86 => names::link(thread, call, ((HERE, 0), (HERE, 1)), 0),
+        265 => names::link(thread, call, ((a, 1), (c, 3)), e),
+        88 => names::symlink(thread, call, a, (HERE, 1)),
+        266 => names::symlink(thread, call, a, (b, 2)),
+        89 => names::read_link(thread, call, (HERE, 0), (b, c)),
+        267 => names::read_link(thread, call, (a, 1), (c, d)),
+        90 => attributes::change_mode(thread, call, (HERE, 0), b),
+        268 | 452 => attributes::change_mode(thread, call, (a, 1), c),
+        92 => attributes::change_owner(thread, call, (HERE, 0), Follow::Symlinks, (b, c)),
+        94 => attributes::change_owner(thread, call, (HERE, 0), Follow::Nothing, (b, c)),
+        260 => match attributes::is_of_number(thread, a, b, e) {
+            Some(of) => Answer::of(attributes::change_owner_of(thread, of, (c, d))),
+            None => attributes::change_owner(thread, call, (a, 1), follow(e), (c, d)),
+        },
+        95 => {
+            thread.home().process().context().set_umask(a as u32);
+            Answer::issue(thread, number, arguments, After::Nothing)
+        }
+        132 => attributes::set_times(thread, call, (HERE, 0), Follow::Symlinks, (b, TimesIn::Seconds)),
+        235 => attributes::set_times(thread, call, (HERE, 0), Follow::Symlinks, (b, TimesIn::Microseconds)),
+        261 => attributes::set_times(thread, call, (a, 1), Follow::Symlinks, (c, TimesIn::Microseconds)),
+        280 if b == 0 && thread.home().numbers.is_ours(a) => Answer::of(attributes::set_times_of(thread, a as u32, c)),
+        280 => match attributes::is_of_number(thread, a, b, d) {
+            Some(of) => Answer::of(attributes::set_times_of(thread, of, c)),
+            None => attributes::set_times(thread, call, (a, 1), follow(d), (c, TimesIn::Nanoseconds)),
+        },
+        133 => names::make_node(thread, call, (HERE, 0), b, c),
+        259 => names::make_node(thread, call, (a, 1), c, d),
+        137 => attributes::space_at(thread, call),
+        157 => processes::control(thread, call),
+        158 => processes::control_registers(thread, call),
+        // What would see other calls than the program makes, or another root than we do.
+        161 => Answer::error(Errno::EPERM),
+        317 => Answer::error(Errno::EINVAL),
+        // Calls that would go past us.
+        425..=427 | 437 => Answer::number(ENOSYS),
+        310 | 311 => Answer::issue(thread, number, arguments, After::Nothing),
+        // Extended attributes, handles and notifications of files of the tree.
+        188 | 189 | 191 | 192 | 194 | 195 | 197 | 198 | 303 | 463 => {
+            let (directory, index) = if matches!(number, 303 | 463) { (a, 1) } else { (HERE, 0) };
+            names::with_path(thread, call, (directory, index), Follow::Symlinks, After::Nothing, |_, _, _| {
+                Err(Errno::EOPNOTSUPP)
+            })
+        }
+        436 => descriptors::close_range(thread, call),
+        _ => Answer::issue(thread, number, arguments, After::Nothing),
+    }
+}
+
+/// A call whose first argument is a number of ours.
+fn serve_number(thread: &mut Thread, of: u32, (number, arguments): (u64, [u64; 6])) -> Answer {
+    let [_, b, c, d, ..] = arguments;
+    let at = |offset: u64| if offset as i64 == -1 { At::Offset } else { At::Given(offset as i64) };
+    let outcome = match number {
+        0 => data::read(thread, of, At::Offset, b, c),
+        1 => data::write(thread, of, At::Offset, b, c),
+        17 => data::read(thread, of, At::Given(d as i64), b, c),
+        18 => data::write(thread, of, At::Given(d as i64), b, c),
+        19 => data::vectors(At::Offset, (b, c), |at, to, length| data::read(thread, of, at, to, length)),
+        20 => data::vectors(At::Offset, (b, c), |at, from, length| data::write(thread, of, at, from, length)),
+        295 => data::vectors(At::Given(d as i64), (b, c), |at, to, length| data::read(thread, of, at, to, length)),
+        296 => data::vectors(At::Given(d as i64), (b, c), |at, from, length| data::write(thread, of, at, from, length)),
+        327 => data::vectors(at(d), (b, c), |at, to, length| data::read(thread, of, at, to, length)),
+        328 => data::vectors(at(d), (b, c), |at, from, length| data::write(thread, of, at, from, length)),
+        5 => attributes::stat_number(thread, of, b),
+        8 => data::seek(thread, of, b as i64, c),
+        16 => return descriptors::device_control(thread, of, b),
+        77 => data::truncate(thread, of, b as i64),
+        78 => data::entries(thread, of, b, c, true),
+        217 => data::entries(thread, of, b, c, false),
+        91 => attributes::change_mode_of(thread, of, b),
+        93 => attributes::change_owner_of(thread, of, (b, c)),
+        138 => attributes::space(thread, b),
+        // All is in memory: there is nothing to wait for.
+        74 | 75 | 187 | 221 | 277 | 306 => data::is_open(thread, of),
+        // Locks of descriptions, reserved room, extended attributes.
+        73 | 285 | 190 | 193 | 196 | 199 => data::is_open(thread, of).and(Err(Errno::EOPNOTSUPP)),
+        46 => Err(Errno::ENOTSOCK),
+        _ => Err(Errno::EINVAL),
+    };
+    Answer::of(outcome)
+}

@@ -1,0 +1,144 @@
+//! What the threads of a process have in common: its process of the instance, its seat, descriptors and handlers.
+//!
+//! A child of `vfork`, which runs in its parent's memory, has one of its own.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use percpu::OwnerId;
+use scalefs::Process;
+use shared_instance::Seat;
+use sync::{Wait, WaitReason};
+
+use crate::instance::{self, Here};
+use crate::numbers::Numbers;
+use crate::signals::Handlers;
+
+/// See the module's head.
+pub(crate) struct Home {
+    /// Atomic: changed by `fork` alone, in the child.
+    seat: AtomicUsize,
+    owner: AtomicU64,
+    /// Changed by `fork`, `exec` and exit, in a process of one thread.
+    process: UnsafeCell<Option<Process>>,
+    /// Atomic: who changes numbers or handlers.
+    lock: AtomicU32,
+    /// Atomic: threads that run.
+    pub(crate) threads: AtomicU32,
+    /// Atomic: whether the process works in the tree.
+    pub(crate) works_inside: AtomicBool,
+    /// Atomic: whether it has ever asked for a lock.
+    pub(crate) has_locks: AtomicBool,
+    /// Atomic: whether its first thread is to receive the process that its seat has.
+    pub(crate) receives: AtomicBool,
+    pub(crate) numbers: Numbers,
+    pub(crate) handlers: Handlers,
+    program: UnsafeCell<[u8; 4096]>,
+    program_bytes: AtomicUsize,
+}
+
+// SAFETY: cells are changed where one thread runs, as said there.
+unsafe impl Sync for Home {}
+
+/// The right to change numbers and handlers.
+pub(crate) struct Locked<'h>(&'h Home);
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.0.lock.store(0, Ordering::Release);
+    }
+}
+
+impl Home {
+    /// Of nobody yet: zeros are one, too.
+    pub(crate) const EMPTY: Home = Home {
+        seat: AtomicUsize::new(0),
+        owner: AtomicU64::new(0),
+        process: UnsafeCell::new(None),
+        lock: AtomicU32::new(0),
+        threads: AtomicU32::new(0),
+        works_inside: AtomicBool::new(false),
+        has_locks: AtomicBool::new(false),
+        receives: AtomicBool::new(false),
+        numbers: Numbers::EMPTY,
+        handlers: Handlers::EMPTY,
+        program: UnsafeCell::new([0; 4096]),
+        program_bytes: AtomicUsize::new(0),
+    };
+
+    /// Sits down. The process has one thread.
+    pub(crate) fn sit(&self, seat: usize, owner: OwnerId) {
+        self.seat.store(seat, Ordering::Relaxed);
+        self.owner.store(owner.number(), Ordering::Relaxed);
+        self.threads.store(1, Ordering::Relaxed);
+        self.lock.store(0, Ordering::Release);
+        self.has_locks.store(false, Ordering::Relaxed);
+    }
+
+    /// Sets the process of the instance. The caller is the only thread that uses it.
+    pub(crate) fn set_process(&self, process: Process) {
+        // SAFETY: nobody else looks at it.
+        unsafe { *self.process.get() = Some(process) };
+    }
+
+    /// Takes the process out, to be ended or handed over. The caller is the only thread.
+    pub(crate) fn take_process(&self) -> Process {
+        // SAFETY: as above.
+        unsafe { (*self.process.get()).take() }.expect("there from the start to the end")
+    }
+
+    #[inline]
+    pub(crate) fn process(&self) -> &Process {
+        // SAFETY: changed where no other thread calls.
+        unsafe { (*self.process.get()).as_ref() }.expect("there from the start to the end")
+    }
+
+    #[inline]
+    pub(crate) fn owner(&self) -> OwnerId {
+        OwnerId::new(self.owner.load(Ordering::Relaxed)).expect("set at the start")
+    }
+
+    pub(crate) fn seat_number(&self) -> usize {
+        self.seat.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn seat(&self) -> &'static Seat {
+        instance::control().seats.get(self.seat_number()).expect("set at the start")
+    }
+
+    /// The program's path.
+    pub(crate) fn program(&self) -> &[u8] {
+        // SAFETY: set before the program begins.
+        unsafe { &(&(*self.program.get()))[..self.program_bytes.load(Ordering::Relaxed)] }
+    }
+
+    /// Sets the program's path, and zero bytes after it. The caller is the only thread.
+    pub(crate) fn set_program(&self, path: &[u8]) {
+        let length = path.len().min(4095);
+        // SAFETY: nobody else looks at it.
+        unsafe { (&mut (*self.program.get()))[..length].copy_from_slice(&path[..length]) };
+        self.program_bytes.store(length, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        let mut round = 0;
+        while self.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            Here.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+        Locked(self)
+    }
+
+    /// The lock that a child of `fork` finds taken by its parent's thread.
+    pub(crate) fn unlock_in_child(&self) {
+        self.lock.store(0, Ordering::Release);
+    }
+
+    /// Becomes what another one is, but for seat and process.
+    pub(crate) fn copy_from(&self, other: &Home) {
+        self.works_inside.store(other.works_inside.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.numbers.copy_from(&other.numbers);
+        self.handlers.copy_from(&other.handlers);
+        self.set_program(other.program());
+    }
+}

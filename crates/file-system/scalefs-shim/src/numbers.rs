@@ -1,0 +1,265 @@
+//! Numbers of descriptors: which are ours, and which the kernel has.
+//!
+//! ```text
+//!                  ours   kernel's   free
+//! placeholder in    yes      no      yes or no: it stays when ours is closed, so that open and close ask the kernel nothing
+//! the kernel
+//! ```
+//! A number that the kernel gives while a lower one with a placeholder is free moves down to it. What the kernel has that we have not
+//! seen (received in a message, for instance) is found when its number is asked for.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use scalefs::Errno;
+
+use crate::entry::TRACKED;
+use crate::home::Home;
+use crate::instance;
+use crate::system::{self, number};
+
+const KERNEL: u8 = 1;
+const PLACED: u8 = 2;
+const F_DUPFD_CLOEXEC: u64 = 1030;
+const O_CLOEXEC: u64 = 0o2_000_000;
+const EMFILE: i32 = 24;
+
+/// See the module's head.
+pub(crate) struct Numbers {
+    /// Atomic, a byte a number: 1 if it is ours.
+    ours: [AtomicU8; TRACKED],
+    /// Atomic: bits of who has it in the kernel.
+    state: [AtomicU8; TRACKED],
+    /// Atomic: no number from here on was ever touched.
+    end: AtomicU32,
+}
+
+impl Numbers {
+    /// None.
+    pub(crate) const EMPTY: Numbers = Numbers {
+        ours: [const { AtomicU8::new(0) }; TRACKED],
+        state: [const { AtomicU8::new(0) }; TRACKED],
+        end: AtomicU32::new(0),
+    };
+
+    pub(crate) fn ours(&self) -> *const u8 {
+        self.ours.as_ptr().cast()
+    }
+
+    /// Whether a descriptor is ours. Of the argument the kernel would look at the lower half alone.
+    #[inline]
+    pub(crate) fn is_ours(&self, argument: u64) -> bool {
+        let number = argument as u32 as usize;
+        number < TRACKED && self.ours[number].load(Ordering::Relaxed) != 0
+    }
+
+    fn touch(&self, number: u32) {
+        if self.end.load(Ordering::Relaxed) <= number {
+            self.end.fetch_max(number + 1, Ordering::Relaxed);
+        }
+    }
+
+    fn set(&self, number: u32, bit: u8) {
+        self.touch(number);
+        self.state[number as usize].fetch_or(bit, Ordering::Relaxed);
+    }
+
+    fn clear(&self, number: u32, bit: u8) {
+        self.state[number as usize].fetch_and(!bit, Ordering::Relaxed);
+    }
+
+    fn has(&self, number: u32, bit: u8) -> bool {
+        self.state[number as usize].load(Ordering::Relaxed) & bit != 0
+    }
+
+    pub(crate) fn set_ours(&self, number: u32) {
+        self.touch(number);
+        self.ours[number as usize].store(1, Ordering::Relaxed);
+    }
+
+    /// A number is ours no more; its placeholder stays.
+    pub(crate) fn free(&self, number: u32) {
+        self.ours[number as usize].store(0, Ordering::Relaxed);
+    }
+
+    /// The kernel has a number.
+    pub(crate) fn note_kernel(&self, number: u64) {
+        if let Ok(number) = u32::try_from(number)
+            && (number as usize) < TRACKED
+        {
+            self.set(number, KERNEL);
+        }
+    }
+
+    /// It has it no more.
+    pub(crate) fn note_closed(&self, number: u64) {
+        if (number as usize) < TRACKED {
+            self.clear(number as u32, KERNEL | PLACED);
+        }
+    }
+
+    /// Whether the kernel has a placeholder at a number that is not ours.
+    pub(crate) fn is_placeholder(&self, argument: u64) -> bool {
+        let number = argument as u32;
+        (number as usize) < TRACKED && self.has(number, PLACED) && !self.is_ours(argument)
+    }
+
+    /// The kernel has none of these any more.
+    pub(crate) fn note_all_closed(&self, first: u32, last: u32) {
+        for number in first..self.end.load(Ordering::Relaxed).min(last.saturating_add(1)) {
+            self.clear(number, KERNEL | PLACED);
+        }
+    }
+
+    fn is_free(&self, number: u32) -> bool {
+        self.ours[number as usize].load(Ordering::Relaxed) == 0
+            && !self.has(number, KERNEL)
+            && !instance::control().descriptors.contains(number)
+    }
+
+    /// All numbers that are ours, from one on.
+    pub(crate) fn all_ours(&self, first: u32, last: u32) -> impl Iterator<Item = u32> {
+        let end = self.end.load(Ordering::Relaxed).min(last.saturating_add(1));
+        (first..end).filter(|number| self.is_ours(u64::from(*number)))
+    }
+
+    pub(crate) fn copy_from(&self, other: &Numbers) {
+        let end = other.end.load(Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
+        for number in 0..end as usize {
+            self.ours[number].store(other.ours[number].load(Ordering::Relaxed), Ordering::Relaxed);
+            self.state[number].store(other.state[number].load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A number that is to be ours: free again when this is dropped without having been kept.
+pub(crate) struct Reserved<'h> {
+    home: &'h Home,
+    /// The number.
+    pub(crate) number: u32,
+}
+
+impl Reserved<'_> {
+    /// It is ours from now on.
+    pub(crate) fn keep(self) -> u32 {
+        let number = self.number;
+        core::mem::forget(self);
+        number
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.home.numbers.free(self.number);
+    }
+}
+
+/// Takes the lowest free number from one on, with a placeholder in the kernel.
+///
+/// # Errors
+/// EMFILE if the limit is reached.
+pub(crate) fn reserve(home: &Home, lowest: u32) -> Result<Reserved<'_>, Errno> {
+    let numbers = &home.numbers;
+    let _lock = home.lock();
+    let mut from = lowest;
+    loop {
+        let number = (from..TRACKED as u32).find(|number| numbers.is_free(*number)).ok_or(Errno::EMFILE)?;
+        if numbers.has(number, PLACED) {
+            numbers.set_ours(number);
+            return Ok(Reserved { home, number });
+        }
+        let given = place(number)?;
+        numbers.set(given, PLACED);
+        if given == number {
+            numbers.set_ours(number);
+            return Ok(Reserved { home, number });
+        }
+        // The kernel has the lower one, without our having seen that.
+        numbers.set(number, KERNEL);
+        from = lowest;
+    }
+}
+
+/// Puts a placeholder at the lowest number from one on that the kernel has free.
+fn place(number: u32) -> Result<u32, Errno> {
+    let placeholder = u64::from(instance::control().descriptors.placeholder);
+    let arguments = [placeholder, F_DUPFD_CLOEXEC, u64::from(number), 0, 0, 0];
+    match system::try_call(number::FCNTL, arguments) {
+        Ok(given) if (given as usize) < TRACKED => Ok(given as u32),
+        Ok(given) => {
+            system::call(number::CLOSE, [given, 0, 0, 0, 0, 0]);
+            Err(Errno::EMFILE)
+        }
+        Err(EMFILE) => Err(Errno::EMFILE),
+        // F_DUPFD says so of a number above the limit.
+        Err(_) => Err(Errno::EMFILE),
+    }
+}
+
+/// Puts a placeholder at a number, whatever the kernel has there.
+///
+/// # Errors
+/// EBADF above the limit.
+pub(crate) fn place_over(home: &Home, number: u32) -> Result<(), Errno> {
+    let placeholder = u64::from(instance::control().descriptors.placeholder);
+    if home.numbers.has(number, PLACED) {
+        return Ok(());
+    }
+    let arguments = [placeholder, u64::from(number), O_CLOEXEC, 0, 0, 0];
+    system::try_call(number::DUP3, arguments).map_err(|_| Errno::EBADF)?;
+    home.numbers.set(number, PLACED);
+    home.numbers.clear(number, KERNEL);
+    Ok(())
+}
+
+/// The kernel has given a number: moves it down to the lowest free one with a placeholder.
+pub(crate) fn settle(home: &Home, given: u64, closes_on_exec: bool) -> u64 {
+    let numbers = &home.numbers;
+    let Ok(number) = u32::try_from(given) else { return given };
+    if number as usize >= TRACKED {
+        return given;
+    }
+    let _lock = home.lock();
+    // Where a placeholder was when another thread closed what the kernel had.
+    numbers.clear(number, PLACED);
+    let end = numbers.end.load(Ordering::Relaxed).min(number);
+    let lower = (0..end).find(|lower| numbers.has(*lower, PLACED) && numbers.is_free(*lower));
+    let Some(lower) = lower else {
+        numbers.set(number, KERNEL);
+        return given;
+    };
+    let flags = if closes_on_exec { O_CLOEXEC } else { 0 };
+    match system::try_call(number::DUP3, [given, u64::from(lower), flags, 0, 0, 0]) {
+        Ok(_) => {
+            system::call(number::CLOSE, [given, 0, 0, 0, 0, 0]);
+            numbers.clear(lower, PLACED);
+            numbers.set(lower, KERNEL);
+            u64::from(lower)
+        }
+        Err(_) => {
+            numbers.set(number, KERNEL);
+            given
+        }
+    }
+}
+
+/// What a new program finds that the kernel has, among the lowest numbers.
+pub(crate) fn begin(home: &Home) {
+    const LOOKED_AT: usize = 64;
+    const POLLNVAL: u64 = 0x20;
+    let mut looked_at: [u64; LOOKED_AT] = core::array::from_fn(|number| number as u64);
+    let arguments = [looked_at.as_mut_ptr() as u64, LOOKED_AT as u64, 0, 0, 0, 0];
+    system::call(number::POLL, arguments);
+    for (number, place) in looked_at.iter().enumerate() {
+        if (place >> 48) & POLLNVAL == 0 {
+            home.numbers.set(number as u32, KERNEL);
+        }
+    }
+}
+
+/// A number is ours at the beginning of a program.
+pub(crate) fn begin_ours(home: &Home, number: u32) {
+    if (number as usize) < TRACKED && place_over(home, number).is_ok() {
+        home.numbers.set_ours(number);
+    }
+}

@@ -1,0 +1,316 @@
+//! fork, vfork, clone, threads, exit, and what the kernel is told of a thread.
+//!
+//! ```text
+//! parent: a seat for the child, a child of the process, handed over │ all signals blocked │ clone │ whose seat it is
+//! child:  registers of dispatch, its own name for cores, the process is received │ signals as before │ the program
+//! ```
+//! A child that shares its parent's memory (`vfork`, `posix_spawn`, a thread) runs on a stack and a state of its own from its first
+//! instruction on.
+
+use core::sync::atomic::Ordering;
+
+use scalefs::{Ended, Errno, HandedOver, Which, processes};
+use shared_instance::Entry;
+
+use crate::dispatch::{After, Answer};
+use crate::entry::Frame;
+use crate::guarded;
+use crate::home::Home;
+use crate::instance::{self, Here};
+use crate::signals;
+use crate::start;
+use crate::system::{self, number};
+use crate::threads::Thread;
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_THREAD: u64 = 0x1_0000;
+const CLONE_CALL: u64 = 56;
+const FORK_CALL: u64 = 57;
+const VFORK_CALL: u64 = 58;
+const CLONE3_CALL: u64 = 435;
+const SIGCHLD: u64 = 17;
+/// `struct clone_args`, as far as we look, and its sizes.
+const STACK: usize = 5;
+const STACK_SIZE: usize = 6;
+const CLONE_ARGS_WORDS: usize = 11;
+const FIRST_CLONE_ARGS_BYTES: u64 = 64;
+
+unsafe extern "C" {
+    fn scalefs_clone(number: u64, arguments: *const [u64; 6], child: *mut core::ffi::c_void) -> i64;
+}
+
+/// What is to be made: flags, and where its stack is; 0 for that of the parent.
+struct Wanted {
+    flags: u64,
+    stack: u64,
+    /// As the kernel wants it: with the parent's stack for a child in memory of its own.
+    call: (u64, [u64; 6]),
+    /// For clone3: what its pointer leads to then.
+    words: [u64; CLONE_ARGS_WORDS],
+}
+
+fn wanted(frame: &Frame) -> Result<Wanted, Errno> {
+    let arguments = frame.arguments();
+    let mut words = [0; CLONE_ARGS_WORDS];
+    let (flags, stack, call) = match frame.rax {
+        CLONE_CALL => (arguments[0], arguments[1], (CLONE_CALL, arguments)),
+        FORK_CALL => (SIGCHLD, 0, (CLONE_CALL, [SIGCHLD, 0, 0, 0, 0, 0])),
+        VFORK_CALL => {
+            let flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+            (flags, 0, (CLONE_CALL, [flags, 0, 0, 0, 0, 0]))
+        }
+        _ => {
+            if arguments[1] < FIRST_CLONE_ARGS_BYTES {
+                return Err(Errno::EINVAL);
+            }
+            let bytes = (arguments[1] as usize).min(size_of_val(&words));
+            // SAFETY: words of our own, of which so many bytes are written.
+            let place = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), bytes) };
+            guarded::read_bytes(place, arguments[0])?;
+            let stack = if words[STACK] == 0 { 0 } else { words[STACK] + words[STACK_SIZE] };
+            (words[0], stack, (CLONE3_CALL, [0, bytes as u64, 0, 0, 0, 0]))
+        }
+    };
+    Ok(Wanted { flags, stack, call, words })
+}
+
+/// clone, clone3, fork, vfork.
+pub(crate) fn clone(thread: &mut Thread, frame: &mut Frame) -> Answer {
+    let wanted = match wanted(frame) {
+        Ok(wanted) => wanted,
+        Err(errno) => return Answer::error(errno),
+    };
+    let made = match wanted.flags & (CLONE_VM | CLONE_THREAD) {
+        0 => fork(thread, frame, wanted),
+        CLONE_VM => spawn(thread, frame, wanted),
+        _ => make_thread(thread, frame, wanted),
+    };
+    match made {
+        Ok(number) => Answer::Done(number),
+        Err(errno) => Answer::number(errno),
+    }
+}
+
+/// A child of the instance's process, on its way to whom the seat is for.
+fn begin_child(thread: &Thread) -> Result<(usize, percpu::OwnerId, HandedOver), Errno> {
+    let home = thread.home();
+    // Those that have ended are waited for in the kernel; the instance forgets them here.
+    let _ = instance::call(thread, |call| {
+        while let Ok(Some(_)) = processes::wait(call, Which::Any) {}
+        Ok(())
+    });
+    let (seat, owner) = instance::control().seats.take().ok_or(Errno::EAGAIN)?;
+    let core = instance::lease(home);
+    let file_system = instance::file_system();
+    let child = home.process().fork(file_system, &core, &Here);
+    match child {
+        Ok(child) => Ok((seat, owner, child.hand_over(file_system, owner))),
+        Err(errno) => {
+            if let Some(seat) = instance::control().seats.get(seat) {
+                seat.leave();
+            }
+            Err(errno)
+        }
+    }
+}
+
+/// The kernel has made no child: what was for it is ended by the supervisor, to whom it looks as if it had died.
+fn abandon(seat: usize) {
+    const NO_PROCESS: i32 = i32::MAX;
+    if let Some(seat) = instance::control().seats.get(seat) {
+        seat.set_process(NO_PROCESS);
+    }
+}
+
+/// A child with memory of its own.
+fn fork(thread: &mut Thread, _frame: &mut Frame, wanted: Wanted) -> Result<i64, i32> {
+    let (seat, owner, handed_over) = begin_child(thread).map_err(Errno::number)?;
+    let home = thread.home();
+    let (number, mut arguments) = wanted.call;
+    let mut words = wanted.words;
+    // The child goes on here first, on this stack.
+    if number == CLONE3_CALL {
+        words[STACK] = 0;
+        words[STACK_SIZE] = 0;
+        arguments[0] = words.as_ptr() as u64;
+    } else {
+        arguments[1] = 0;
+    }
+    let mask = signals::block_all();
+    let lock = home.lock();
+    let result = system::call(number, arguments);
+    if result == 0 {
+        home.unlock_in_child();
+        core::mem::forget(lock);
+        home.sit(seat, owner);
+        become_child(thread, handed_over);
+        if wanted.stack != 0 {
+            thread.user_rsp = wanted.stack;
+        }
+    } else {
+        drop(lock);
+        if result > 0 {
+            note_child(seat, owner, result);
+        } else {
+            abandon(seat);
+        }
+    }
+    signals::set_mask(mask);
+    if result < 0 { Err(-result as i32) } else { Ok(result) }
+}
+
+/// Says whose seat it is, unless the child has left it already.
+fn note_child(seat: usize, owner: percpu::OwnerId, process: i64) {
+    if let Some(seat) = instance::control().seats.get(seat)
+        && seat.owner() == Some(owner)
+    {
+        seat.set_process(process as i32);
+    }
+}
+
+/// The first that a child does: calls are dispatched, and the process is its own.
+fn become_child(thread: &Thread, handed_over: HandedOver) {
+    start::arm();
+    let home = thread.home();
+    home.seat().set_process(system::call(number::GETPID, [0; 6]) as i32);
+    let core = instance::lease(home);
+    match instance::file_system().receive(&core, handed_over, &Here) {
+        Some(process) => home.set_process(process),
+        None => system::die(&["a child does not find its process in the instance"]),
+    }
+}
+
+/// Bytes that a child begins with which shares its parent's memory: its home.
+const HOME_BYTES: u64 = (size_of::<Home>() as u64).next_multiple_of(4096);
+/// `PROT_READ | PROT_WRITE`, and `MAP_PRIVATE | MAP_ANONYMOUS`.
+const READ_WRITE: u64 = 3;
+const PRIVATE_ANONYMOUS: u64 = 0x22;
+
+/// A child in its parent's memory: it has a home of its own.
+fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, i32> {
+    let arguments = [0, HOME_BYTES, READ_WRITE, PRIVATE_ANONYMOUS, u64::MAX, 0];
+    let memory = system::try_call(number::MMAP, arguments)?;
+    let free = || system::call(number::MUNMAP, [memory, HOME_BYTES, 0, 0, 0, 0]);
+    // SAFETY: zeros are a home of nobody, and nobody else knows this one.
+    let home: &'static Home = unsafe { &*(memory as *const Home) };
+    let (seat, owner, handed_over) = match begin_child(thread) {
+        Ok(begun) => begun,
+        Err(errno) => {
+            free();
+            return Err(errno.number());
+        }
+    };
+    home.copy_from(thread.home());
+    home.sit(seat, owner);
+    home.receives.store(true, Ordering::Relaxed);
+    home.seat().set_entry(Entry { process: handed_over, works_inside: false }, &[]);
+    let child = Thread::make(home);
+    let Some(child) = child else {
+        abandon(seat);
+        free();
+        return Err(Errno::ENOMEM.number());
+    };
+    let result = begin_other(thread, frame, &wanted, child);
+    if result > 0 {
+        note_child(seat, owner, result);
+    } else {
+        abandon(seat);
+    }
+    if result <= 0 || wanted.flags & CLONE_VFORK != 0 {
+        // SAFETY: the child has another memory by now, or has ended.
+        unsafe { Thread::free(child) };
+        free();
+    }
+    if result < 0 { Err(-result as i32) } else { Ok(result) }
+}
+
+/// A thread.
+fn make_thread(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, i32> {
+    let home = thread.home();
+    let child = Thread::make(home).ok_or(Errno::ENOMEM.number())?;
+    home.threads.fetch_add(1, Ordering::Relaxed);
+    let result = begin_other(thread, frame, &wanted, child);
+    if result < 0 {
+        home.threads.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: it has not begun.
+        unsafe { Thread::free(child) };
+        return Err(-result as i32);
+    }
+    Ok(result)
+}
+
+/// Begins a thread or a child in this memory, in another state; returns as the call does.
+fn begin_other(thread: &mut Thread, frame: &Frame, wanted: &Wanted, child: *mut Thread) -> i64 {
+    let (number, mut arguments) = wanted.call;
+    let words = wanted.words;
+    if number == CLONE3_CALL {
+        arguments[0] = words.as_ptr() as u64;
+    }
+    let user_rsp = if wanted.stack == 0 { thread.user_rsp } else { wanted.stack };
+    let mask = signals::block_all();
+    // SAFETY: it has not begun; the assembly takes it over in the child.
+    let result = unsafe {
+        Thread::set_frame(child, frame.with_result(0), user_rsp);
+        (*child).mask_in_child = mask;
+        scalefs_clone(number, &raw const arguments, child.cast())
+    };
+    signals::set_mask(mask);
+    result
+}
+
+/// The first that a thread does, or a child in its parent's memory.
+pub(crate) fn begin_thread(thread: &mut Thread) {
+    start::arm();
+    let home = thread.home();
+    if home.receives.swap(false, Ordering::Relaxed) {
+        let (entry, _) = home.seat().entry();
+        become_child(thread, entry.process);
+    }
+    signals::set_mask(thread.mask_in_child);
+}
+
+/// exit: of a thread.
+pub(crate) fn end_thread(thread: &mut Thread, status: u64) -> Answer {
+    let home = thread.home();
+    if home.threads.load(Ordering::Relaxed) <= 1 {
+        return end(thread, status);
+    }
+    home.threads.fetch_sub(1, Ordering::Relaxed);
+    thread.end()
+}
+
+/// exit_group. With other threads, which may be in calls, the supervisor ends what the process has, as if it had been killed.
+pub(crate) fn end(thread: &mut Thread, status: u64) -> Answer {
+    let home = thread.home();
+    if home.threads.load(Ordering::Relaxed) <= 1 {
+        signals::block_all();
+        let process = home.take_process();
+        let core = instance::lease(home);
+        process.exit_with(instance::file_system(), &core, Ended::Exited(status as u8), &Here);
+        drop(core);
+        home.seat().leave();
+    }
+    loop {
+        system::call(number::EXIT_GROUP, [status, 0, 0, 0, 0, 0]);
+    }
+}
+
+/// prctl: what would take calls from us is refused.
+pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    const PR_SET_SECCOMP: u64 = 22;
+    const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+    match call.1[0] {
+        PR_SET_SECCOMP | PR_SET_SYSCALL_USER_DISPATCH => Answer::error(Errno::EINVAL),
+        _ => Answer::issue(thread, call.0, call.1, After::Nothing),
+    }
+}
+
+/// arch_prctl: the register `gs` is ours.
+pub(crate) fn control_registers(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    const ARCH_SET_GS: u64 = 0x1001;
+    match call.1[0] {
+        ARCH_SET_GS => Answer::error(Errno::EPERM),
+        _ => Answer::issue(thread, call.0, call.1, After::Nothing),
+    }
+}

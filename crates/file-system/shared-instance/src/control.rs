@@ -1,0 +1,170 @@
+//! What lies first in the memory: sizes, the directory at which the tree is seen, and who is there.
+
+use core::ptr::NonNull;
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use percpu::{Arena, Layout};
+use scalefs::ScaleFs;
+
+use crate::seats::Seats;
+
+/// Where the memory lies in every process. Programs that are mapped by the kernel's rules, heaps of Go and of sanitizers lie
+/// elsewhere.
+pub const BASE: usize = 0x6200_0000_0000;
+/// Where the arena begins.
+pub const ARENA: usize = BASE + (size_of::<Control>().next_multiple_of(HUGE_PAGE_BYTES));
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+const MAGIC: u64 = 0x5ca1_ef5e_0000_0001;
+/// Longest path of the directory, in bytes.
+const MAX_PATH_BYTES: usize = 4095;
+
+/// How large the parts are, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sizes {
+    /// Of the arena.
+    pub arena_bytes: usize,
+    /// Of the pages.
+    pub pages_bytes: usize,
+}
+
+impl Sizes {
+    /// Of all that is mapped.
+    pub fn total_bytes(self) -> usize {
+        ARENA - BASE + self.arena_bytes + self.pages_bytes
+    }
+
+    /// Where the pages begin.
+    pub fn pages(self) -> usize {
+        ARENA + self.arena_bytes
+    }
+}
+
+/// The numbers under which every process of the tree has these open. They are hidden from programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Descriptors {
+    /// The memory.
+    pub memory: u32,
+    /// The loader's program.
+    pub loader: u32,
+    /// What stands in the kernel for a descriptor of ScaleFS: a file that can neither be read nor written.
+    pub placeholder: u32,
+    /// A file on which the kernel keeps locks of ranges.
+    pub locks: u32,
+}
+
+impl Descriptors {
+    /// Whether a number is one of them.
+    #[inline]
+    pub fn contains(self, number: u32) -> bool {
+        [self.memory, self.loader, self.placeholder, self.locks].contains(&number)
+    }
+}
+
+/// Why the memory is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// There is something else.
+    NoInstance,
+    /// It was made by another build.
+    OtherBuild,
+}
+
+/// The first part of the memory. Immutable once the first process runs, but for what guards itself.
+#[repr(C)]
+pub struct Control {
+    magic: u64,
+    build: u64,
+    /// How large the parts are.
+    pub sizes: Sizes,
+    /// Hidden numbers.
+    pub descriptors: Descriptors,
+    /// The process that repairs what others leave, and the number of the device that files seem to be on.
+    pub supervisor: i32,
+    mount_point_bytes: u32,
+    mount_point: [u8; MAX_PATH_BYTES + 1],
+    /// Whether some symbolic link may lead out of the tree. Atomic, set once.
+    links_lead_out: AtomicU32,
+    /// Who is there.
+    pub seats: Seats,
+}
+
+/// What differs between builds that lay the memory out in other ways.
+const BUILD: Layout = Layout::BUILD.and_type::<Control>().and_type::<Seats>();
+
+impl Control {
+    /// Lays out the first part, in memory of zeros; `None` if the path is too long.
+    ///
+    /// # Safety
+    /// `place` leads to as many bytes of zeros, which nobody else uses yet.
+    pub unsafe fn create<'c>(
+        place: NonNull<Control>,
+        sizes: Sizes,
+        descriptors: Descriptors,
+        supervisor: i32,
+        mount_point: &[u8],
+    ) -> Option<&'c Control> {
+        if mount_point.len() > MAX_PATH_BYTES {
+            return None;
+        }
+        // SAFETY: the caller's promise; zeros are a value of every field.
+        let control = unsafe { &mut *place.as_ptr() };
+        control.sizes = sizes;
+        control.descriptors = descriptors;
+        control.supervisor = supervisor;
+        control.mount_point[..mount_point.len()].copy_from_slice(mount_point);
+        control.mount_point_bytes = mount_point.len() as u32;
+        control.build = BUILD.to_bits();
+        control.magic = MAGIC;
+        Some(control)
+    }
+
+    /// The first part of memory that is mapped at [`BASE`].
+    ///
+    /// # Errors
+    /// [`AttachError`]: it is not what this build makes.
+    ///
+    /// # Safety
+    /// So many bytes as a [`Control`] has can be read and written there, for good.
+    pub unsafe fn attach<'c>() -> Result<&'c Control, AttachError> {
+        let place = core::ptr::with_exposed_provenance::<Control>(BASE);
+        // SAFETY: the caller's promise; words of zeros are values, too.
+        let control = unsafe { &*place };
+        match (control.magic == MAGIC, control.build == BUILD.to_bits()) {
+            (false, _) => Err(AttachError::NoInstance),
+            (true, false) => Err(AttachError::OtherBuild),
+            (true, true) => Ok(control),
+        }
+    }
+
+    /// The arena and the instance in it; `None` if they were made by another build.
+    ///
+    /// # Safety
+    /// All of the memory is mapped at [`BASE`], for good, and was made.
+    pub unsafe fn instance<'c>(&self) -> Option<(&'c Arena, &'c ScaleFs)> {
+        let base = NonNull::new(core::ptr::with_exposed_provenance_mut::<u8>(ARENA))?;
+        // SAFETY: the caller's promise.
+        let arena = unsafe { Arena::attach_at(base) }.ok()?;
+        Some((arena, ScaleFs::attach(arena).ok()?))
+    }
+
+    /// The directory at which programs see the tree: absolute, without a slash at its end.
+    #[inline]
+    pub fn mount_point(&self) -> &[u8] {
+        &self.mount_point[..self.mount_point_bytes as usize]
+    }
+
+    /// Whether some symbolic link may lead out of the tree.
+    #[inline]
+    pub fn links_lead_out(&self) -> bool {
+        self.links_lead_out.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes that one may.
+    pub fn note_link_out(&self) {
+        if !self.links_lead_out() {
+            self.links_lead_out.store(1, Ordering::Relaxed);
+        }
+    }
+}

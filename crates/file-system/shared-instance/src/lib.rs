@@ -1,0 +1,33 @@
+//! An instance of ScaleFS in memory that all processes of a tree map at one address.
+//!
+//! ```text
+//! BASE ─► Control: what all must know, and a seat per process │ arena: names, inodes │ pages: data
+//! ```
+//! All three lie in one file in memory (`memfd_create`), which is mapped as a whole: every pointer in it leads into it.
+//!
+//! **Seats.** Each process of the host has one, with the name under which it claims cores ([`percpu::OwnerId`]), which no other
+//! process of the instance has or had. A parent takes the seat of its child before it forks, so that whoever dies at whichever
+//! moment has a name to be buried under ([`bury`]).
+//!
+//! Processes that map the memory trust each other: any of them can change all of it.
+#![no_std]
+#![warn(clippy::missing_errors_doc)]
+
+#[cfg(feature = "std")]
+extern crate std;
+
+mod control;
+mod deaths;
+#[cfg(all(feature = "std", target_os = "linux"))]
+mod made;
+mod seats;
+#[cfg(all(feature = "std", target_os = "linux"))]
+mod watch;
+
+pub use control::{ARENA, AttachError, BASE, Control, Descriptors, Sizes};
+pub use deaths::bury;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub use made::{MakeError, SharedInstance};
+pub use seats::{Entry, Seat, Seats};
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub use watch::{duplicate, watch};

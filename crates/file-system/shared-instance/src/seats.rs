@@ -1,0 +1,134 @@
+//! A seat per process of the host, with what one program of it hands to the next one at `exec`.
+
+use core::cell::UnsafeCell;
+
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use percpu::OwnerId;
+use scalefs::HandedOver;
+
+/// Most processes at a time.
+const SEATS: usize = 4096;
+/// Longest path of a program, in bytes.
+const MAX_PATH_BYTES: usize = 4095;
+/// Owners below are the supervisor's.
+const FIRST_OWNER: u64 = 16;
+
+/// The processes that are there.
+#[repr(C)]
+pub struct Seats {
+    /// Atomic: names that were given out.
+    owners: AtomicU64,
+    /// Atomic: how often a seat was taken: who waits for deaths looks again.
+    taken: AtomicU32,
+    /// Atomic: no seat from here on was ever taken.
+    end: AtomicU32,
+    seats: [Seat; SEATS],
+}
+
+/// What a program finds that begins in a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The process of the instance.
+    pub process: HandedOver,
+    /// Whether it works in the tree, and not in a directory of the host's.
+    pub works_inside: bool,
+}
+
+/// A process of the host.
+#[repr(C, align(64))]
+pub struct Seat {
+    /// Atomic: under which name it claims cores; zero if nobody sits here.
+    owner: AtomicU64,
+    /// Atomic: its number; zero until it is known.
+    process: AtomicI32,
+    works_inside: AtomicU32,
+    /// Atomic: bits of a process of the instance on its way.
+    handed_over: [AtomicU64; 2],
+    program_bytes: AtomicU32,
+    program: UnsafeCell<[u8; MAX_PATH_BYTES + 1]>,
+}
+
+// SAFETY: the path is written by who has the seat, and read by who has it afterwards.
+unsafe impl Sync for Seat {}
+
+impl Seats {
+    /// Takes a seat for a process that is to be; `None` if all are taken.
+    pub fn take(&self) -> Option<(usize, OwnerId)> {
+        let owner = OwnerId::new(FIRST_OWNER + self.owners.fetch_add(1, Ordering::Relaxed))?;
+        for (number, seat) in self.seats.iter().enumerate() {
+            let is_free = seat.owner.load(Ordering::Relaxed) == 0;
+            let take = || seat.owner.compare_exchange(0, owner.number(), Ordering::AcqRel, Ordering::Relaxed);
+            if is_free && take().is_ok() {
+                self.end.fetch_max((number + 1) as u32, Ordering::Release);
+                self.taken.fetch_add(1, Ordering::Release);
+                return Some((number, owner));
+            }
+        }
+        None
+    }
+
+    /// A seat by its number.
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&Seat> {
+        self.seats.get(number)
+    }
+
+    /// How often a seat was taken so far.
+    pub fn taken(&self) -> u32 {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    /// All seats that were ever taken.
+    pub fn all(&self) -> &[Seat] {
+        &self.seats[..(self.end.load(Ordering::Acquire) as usize).min(SEATS)]
+    }
+}
+
+impl Seat {
+    /// Under which name the process claims cores; `None` if nobody sits here.
+    pub fn owner(&self) -> Option<OwnerId> {
+        OwnerId::new(self.owner.load(Ordering::Acquire))
+    }
+
+    /// The process's number, once it is known.
+    pub fn process(&self) -> Option<i32> {
+        Some(self.process.load(Ordering::Acquire)).filter(|process| *process != 0)
+    }
+
+    /// Says whose seat it is: by the process itself and by its parent, whoever comes first.
+    pub fn set_process(&self, process: i32) {
+        self.process.store(process, Ordering::Release);
+    }
+
+    /// Leaves what the next program of the process begins with.
+    ///
+    /// The caller has the seat. A path that is too long is cut: the caller has looked.
+    pub fn set_entry(&self, entry: Entry, program: &[u8]) {
+        let [place, number] = entry.process.to_bits();
+        self.handed_over[0].store(place, Ordering::Relaxed);
+        self.handed_over[1].store(number, Ordering::Relaxed);
+        self.works_inside.store(entry.works_inside.into(), Ordering::Relaxed);
+        let length = program.len().min(MAX_PATH_BYTES);
+        // SAFETY: only who has the seat writes there, and who has it next reads.
+        unsafe { (&mut (*self.program.get()))[..length].copy_from_slice(&program[..length]) };
+        self.program_bytes.store(length as u32, Ordering::Release);
+    }
+
+    /// What was left by [`Seat::set_entry`], and the path of the program.
+    pub fn entry(&self) -> (Entry, &[u8]) {
+        let length = (self.program_bytes.load(Ordering::Acquire) as usize).min(MAX_PATH_BYTES);
+        let [place, number] = [0, 1].map(|index: usize| self.handed_over[index].load(Ordering::Relaxed));
+        let entry = Entry {
+            process: HandedOver::from_bits([place, number]),
+            works_inside: self.works_inside.load(Ordering::Relaxed) != 0,
+        };
+        // SAFETY: as above; who has the seat writes no more until this borrow has ended.
+        (entry, unsafe { &(&(*self.program.get()))[..length] })
+    }
+
+    /// Gives the seat up: what its process had has been ended.
+    pub fn leave(&self) {
+        self.process.store(0, Ordering::Relaxed);
+        self.owner.store(0, Ordering::Release);
+    }
+}
