@@ -83,19 +83,10 @@ impl Answer {
 pub(crate) static CLASSES: [u8; KNOWN_CALLS] = classes();
 
 /// Calls of descriptors alone.
-const BY_DESCRIPTOR: [u16; 35] = [
-    0, 1, 5, 8, 16, 17, 18, 19, 20, 73, 74, 75, 77, 78, 91, 93, 138, 187, 190, 193, 196, 199, 217, 221, 277, 285, 295,
-    296, 306, 327, 328, 46, 248, 254, 250,
-];
+const BY_DESCRIPTOR: [u16; 32] = [0, 1, 5, 8, 16, 17, 18, 19, 20, 73, 74, 75, 77, 78, 91, 93, 138, 187, 190, 193, 196, 199, 217, 221, 277, 285, 295, 296, 306, 327, 328, 46];
 
 /// All that are looked at.
-const LOOKED_AT: [u16; 119] = [
-    2, 3, 4, 6, 9, 10, 13, 14, 21, 22, 32, 33, 40, 41, 43, 53, 56, 57, 58, 59, 60, 72, 76, 79, 80, 81, 82, 83, 84, 85,
-    86, 87, 88, 89, 90, 92, 94, 95, 127, 128, 130, 132, 133, 137, 157, 158, 161, 188, 189, 191, 192, 194, 195, 197,
-    198, 213, 231, 235, 253, 257, 258, 259, 260, 261, 262, 263, 264, 265, 266, 267, 268, 269, 270, 271, 275, 276, 278,
-    280, 281, 282, 283, 284, 288, 289, 290, 291, 292, 293, 294, 300, 303, 304, 310, 311, 316, 317, 319, 321, 322, 323,
-    326, 332, 425, 426, 427, 428, 430, 432, 434, 435, 436, 437, 438, 439, 441, 447, 452, 298, 463,
-];
+const LOOKED_AT: [u16; 122] = [2, 3, 4, 6, 9, 10, 13, 14, 21, 22, 32, 33, 40, 41, 43, 53, 56, 57, 58, 59, 60, 72, 76, 79, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 92, 94, 95, 130, 132, 133, 137, 157, 158, 161, 188, 189, 191, 192, 194, 195, 197, 198, 213, 231, 235, 253, 254, 257, 258, 259, 260, 261, 262, 263, 264, 265, 266, 267, 268, 269, 270, 271, 272, 275, 276, 278, 280, 281, 282, 283, 284, 288, 289, 290, 291, 292, 293, 294, 298, 300, 301, 303, 304, 308, 316, 317, 319, 321, 322, 323, 326, 332, 425, 426, 427, 428, 430, 432, 434, 435, 436, 437, 438, 439, 441, 447, 452, 463, 464, 465, 466];
 
 const fn classes() -> [u8; KNOWN_CALLS] {
     let mut classes = [0; KNOWN_CALLS];
@@ -298,12 +289,18 @@ fn serve(thread: &mut Thread, frame: &mut Frame) -> Answer {
         // What would see other calls than the program makes, or another root than we do.
         161 => Answer::error(Errno::EPERM),
         317 => Answer::error(Errno::EINVAL),
+        // A process that does not see the supervisor's numbers of processes cannot be told from others.
+        272 if a & processes::CLONE_NEWPID != 0 => Answer::error(Errno::EPERM),
         // Calls that would go past us.
         425..=427 | 437 => Answer::number(ENOSYS),
-        310 | 311 => Answer::issue(thread, number, arguments, After::Nothing),
         // Extended attributes, handles and notifications of files of the tree.
-        188 | 189 | 191 | 192 | 194 | 195 | 197 | 198 | 303 | 463 => {
-            let (directory, index) = if matches!(number, 303 | 463) { (a, 1) } else { (HERE, 0) };
+        188 | 189 | 191 | 192 | 194 | 195 | 197 | 198 | 254 | 301 | 303 | 463..=466 => {
+            let (directory, index) = match number {
+                254 => (HERE, 1),
+                301 => (d, 4),
+                303 | 463..=466 => (a, 1),
+                _ => (HERE, 0),
+            };
             names::with_path(thread, call, (directory, index), Follow::Symlinks, After::Nothing, |_, _, _| {
                 Err(Errno::EOPNOTSUPP)
             })

@@ -147,7 +147,11 @@ fn load_file(thread: &Thread, file: File, is_program: bool, random: u64) -> Resu
     for segment in loads().filter(|segment| rights_of(segment) & PROT_EXEC != 0) {
         let start = page_of(segment.address) + base;
         let bytes = segment.address + base + segment.file_bytes - start;
-        sites::rewrite_protected(start, bytes, rights_of(&segment));
+        let of = match file {
+            File::Kernel(file) => sites::code_of(file, page_of(segment.offset), bytes),
+            File::Ours(_) => None,
+        };
+        sites::rewrite_protected(start, bytes, rights_of(&segment), of);
     }
     let in_segment = loads()
         .find(|segment| (segment.offset..segment.offset + segment.file_bytes).contains(&header.table_offset))

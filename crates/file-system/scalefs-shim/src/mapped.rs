@@ -92,7 +92,7 @@ pub(crate) fn protect(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
 
 /// The kernel has mapped code: the calls in it are rewritten before anybody runs there. Memory that can be written, too, is
 /// left alone: it is code that is made at run time, and dispatch catches its calls.
-pub(crate) fn code_was_mapped(number: u64, result: u64, [_, length, rights, flags, ..]: [u64; 6]) {
+pub(crate) fn code_was_mapped(number: u64, result: u64, [_, length, rights, flags, file, offset]: [u64; 6]) {
     let is_map = number == number::MMAP;
     if rights & PROT_WRITE != 0 || is_map && flags & MAP_ANONYMOUS != 0 {
         return;
@@ -101,5 +101,5 @@ pub(crate) fn code_was_mapped(number: u64, result: u64, [_, length, rights, flag
     if !is_map || flags & MAP_TYPE != MAP_PRIVATE {
         return;
     }
-    sites::rewrite_protected(result, length, rights);
+    sites::rewrite_protected(result, length, rights, sites::code_of(file, offset, length));
 }

@@ -22,6 +22,8 @@ use crate::start;
 use crate::system::{self, number};
 use crate::threads::Thread;
 
+/// Its children have other numbers.
+pub(crate) const CLONE_NEWPID: u64 = 0x2000_0000;
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -81,6 +83,9 @@ pub(crate) fn clone(thread: &mut Thread, frame: &mut Frame) -> Answer {
         Ok(wanted) => wanted,
         Err(errno) => return Answer::error(errno),
     };
+    if wanted.flags & CLONE_NEWPID != 0 {
+        return Answer::error(Errno::EPERM);
+    }
     let made = match wanted.flags & (CLONE_VM | CLONE_THREAD) {
         0 => fork(thread, frame, wanted),
         CLONE_VM => spawn(thread, frame, wanted),

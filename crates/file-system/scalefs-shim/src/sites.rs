@@ -9,6 +9,9 @@
 //! code leads into the bytes that would be replaced, and wherever neither rule fits, the call is left to dispatch. So is one in a page
 //! that can be written.
 
+use shared_instance::CodeOf;
+
+use crate::instance;
 use crate::system::{self, number};
 
 const PROT_WRITE: u64 = 2;
@@ -129,15 +132,38 @@ fn place_near(start: u64, length: u64, bytes: u64) -> Option<u64> {
     })
 }
 
+impl Site {
+    fn to_word(self) -> u64 {
+        u64::from(self.start) | u64::from(self.length) << 32 | u64::from(self.rule == Rule::Before) << 40
+    }
+
+    /// The site in a word, if code has a call there: what others have kept is looked at again.
+    fn from_word(word: u64, code: &[u8]) -> Option<Site> {
+        let rule = if word >> 40 & 1 == 0 { Rule::After } else { Rule::Before };
+        let site = Site { start: word as u32, length: (word >> 32) as u8, rule };
+        let call = site.start as usize + if rule == Rule::Before { MOVE_BYTES } else { 0 };
+        let fits = site.length as usize >= JUMP_BYTES && site.start as usize + usize::from(site.length) <= code.len();
+        (fits && code.get(call..call + 2) == Some(&[0x0f, 0x05])).then_some(site)
+    }
+}
+
+/// Which code a part of an open file is; nothing if the system does not say.
+pub(crate) fn code_of(file: u64, offset: u64, bytes: u64) -> Option<CodeOf> {
+    let mut status = [0_u64; 18];
+    system::try_call(number::FSTAT, [file, status.as_mut_ptr() as u64, 0, 0, 0, 0]).ok()?;
+    let changed_ns = status[13].wrapping_mul(1_000_000_000).wrapping_add(status[14]);
+    Some(CodeOf { file: [status[0], status[1], status[6], changed_ns], part: [offset, bytes] })
+}
+
 /// Rewrites the calls in code that nobody runs yet, and that can be written at the moment.
 pub(crate) fn rewrite(start: u64, length: u64) {
     // SAFETY: mapped, and run by nobody: the caller has just put it there.
     let code = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, length as usize) };
-    rewrite_code(code, |_| true);
+    rewrite_code(code, None, |_| true);
 }
 
-/// As [`rewrite`], for code with these rights.
-pub(crate) fn rewrite_protected(start: u64, length: u64, rights: u64) {
+/// As [`rewrite`], for code with these rights; with what is known of it, if it is of a file.
+pub(crate) fn rewrite_protected(start: u64, length: u64, rights: u64, of: Option<CodeOf>) {
     let page = start & !(PAGE_BYTES - 1);
     let bytes = (start + length).next_multiple_of(PAGE_BYTES) - page;
     if rights & PROT_WRITE != 0 || length == 0 {
@@ -146,33 +172,64 @@ pub(crate) fn rewrite_protected(start: u64, length: u64, rights: u64) {
     // SAFETY: as in `rewrite`; it is made writable before the first byte is changed.
     let code = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, length as usize) };
     let protect = |rights| system::call(number::MPROTECT, [page, bytes, rights, 0, 0, 0]) == 0;
-    if rewrite_code(code, |_| protect(READ_WRITE)) && !protect(rights) {
+    if rewrite_code(code, of.as_ref(), |_| protect(READ_WRITE)) && !protect(rights) {
         system::die(&["the system refuses to protect code again"]);
     }
 }
 
 /// Rewrites what can be; whether anything was, after `open` has said that it can be written.
-fn rewrite_code(code: &mut [u8], open: impl Fn(usize) -> bool) -> bool {
+fn rewrite_code(code: &mut [u8], of: Option<&CodeOf>, open: impl Fn(usize) -> bool) -> bool {
+    let known = &instance::control().code;
+    if let Some(words) = of.and_then(|of| known.find(of)) {
+        return !words.is_empty() && rewrite_known(code, words, open);
+    }
     let mut sites = [Site { start: 0, length: 0, rule: Rule::After }; MOST_SITES];
-    let (mut from, mut is_open) = (0, false);
+    let (mut from, mut is_open, mut is_first) = (0, false, true);
     while from < code.len() {
         let (count, next) = find(code, from, &mut sites);
         from = next;
+        if let Some(of) = of.filter(|_| is_first && next == code.len()) {
+            let mut words = [0_u64; MOST_SITES];
+            for (word, site) in words.iter_mut().zip(&sites[..count]) {
+                *word = site.to_word();
+            }
+            known.keep(of, &words[..count]);
+        }
+        is_first = false;
         if count == 0 {
             break;
         }
-        let bytes = (16 + STUB_BYTES * count as u64).next_multiple_of(PAGE_BYTES);
-        let start = code.as_ptr() as u64;
-        let Some(stubs) = place_near(start, code.len() as u64, bytes) else { break };
-        if !is_open && !open(count) {
-            system::call(number::MUNMAP, [stubs, bytes, 0, 0, 0, 0]);
+        if !rewrite_sites(code, &sites[..count], |count| is_open || open(count)) {
             break;
         }
         is_open = true;
-        write_stubs(code, &sites[..count], stubs);
-        system::call(number::MPROTECT, [stubs, bytes, READ_EXECUTE, 0, 0, 0]);
     }
     is_open
+}
+
+/// Rewrites what another look has found; whether anything was.
+fn rewrite_known(code: &mut [u8], words: &[u64], open: impl Fn(usize) -> bool) -> bool {
+    let mut sites = [Site { start: 0, length: 0, rule: Rule::After }; MOST_SITES];
+    let mut count = 0;
+    for (place, word) in sites.iter_mut().zip(words) {
+        let Some(site) = Site::from_word(*word, code) else { return false };
+        *place = site;
+        count += 1;
+    }
+    rewrite_sites(code, &sites[..count], open)
+}
+
+/// Rewrites these sites, unless there is no room for stubs near, or the code cannot be written.
+fn rewrite_sites(code: &mut [u8], sites: &[Site], open: impl Fn(usize) -> bool) -> bool {
+    let bytes = (16 + STUB_BYTES * sites.len() as u64).next_multiple_of(PAGE_BYTES);
+    let Some(stubs) = place_near(code.as_ptr() as u64, code.len() as u64, bytes) else { return false };
+    if !open(sites.len()) {
+        system::call(number::MUNMAP, [stubs, bytes, 0, 0, 0, 0]);
+        return false;
+    }
+    write_stubs(code, sites, stubs);
+    system::call(number::MPROTECT, [stubs, bytes, READ_EXECUTE, 0, 0, 0]);
+    true
 }
 
 /// Bytes that are written one after the other.

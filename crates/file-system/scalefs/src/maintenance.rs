@@ -21,6 +21,7 @@ use crate::instance::ScaleFs;
 const GROWTH_BUDGET_BUCKETS: usize = 64;
 
 /// What maintenance did for whoever looks for space.
+#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "leases look for space"))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Maintained {
     /// Objects that were freed.
@@ -116,6 +117,7 @@ impl ScaleFs {
     }
 
     /// As [`ScaleFs::maintain_with_idle_cores`]; tells what came of it.
+    #[cfg(feature = "std")]
     pub(crate) fn maintain_for_space(&self, core: &Core<'_>, wait: &impl Wait) -> Maintained {
         let mut all = self.maintain_core(core, wait);
         let arena = core.arena();

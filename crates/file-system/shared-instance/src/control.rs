@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use percpu::{Arena, Layout};
 use scalefs::ScaleFs;
 
+use crate::code::Code;
 use crate::seats::Seats;
 
 /// Where the memory lies in every process. Programs that are mapped by the kernel's rules, heaps of Go and of sanitizers lie
@@ -88,10 +89,12 @@ pub struct Control {
     links_lead_out: AtomicU32,
     /// Who is there.
     pub seats: Seats,
+    /// Where code in files has calls.
+    pub code: Code,
 }
 
 /// What differs between builds that lay the memory out in other ways.
-const BUILD: Layout = Layout::BUILD.and_type::<Control>().and_type::<Seats>();
+const BUILD: Layout = Layout::BUILD.and_type::<Control>().and_type::<Seats>().and_type::<Code>();
 
 impl Control {
     /// Lays out the first part, in memory of zeros; `None` if the path is too long.

@@ -16,6 +16,7 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+mod code;
 mod control;
 mod deaths;
 #[cfg(all(feature = "std", target_os = "linux"))]
@@ -24,6 +25,7 @@ mod seats;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod watch;
 
+pub use code::{Code, CodeOf};
 pub use control::{ARENA, AttachError, BASE, Control, Descriptors, Sizes};
 pub use deaths::bury;
 #[cfg(all(feature = "std", target_os = "linux"))]

@@ -125,3 +125,19 @@ impl Numbers {
         (mixed ^ mixed >> 31) % bound
     }
 }
+
+/// Whether programs can be run in a tree here; where not, a test says why it looks at nothing.
+pub fn can_run() -> bool {
+    let can = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
+    if !can {
+        eprintln!("not tested: scalefs run takes Linux on x86-64");
+    }
+    can
+}
+
+/// A program that is to be run with a directory that is a ScaleFS.
+pub fn run_in_tree(top: &Path, options: &[&str], program: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scalefs"));
+    command.arg("run").args(options).arg("--at").arg(top).arg("--").arg(program);
+    command
+}

@@ -1,0 +1,280 @@
+//! `scalefs run`: what programs see of the tree is what they see of tmpfs, whatever they do with processes, descriptors and signals;
+//! what is refused and how it is said; and that nothing is left, whoever is killed.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::{Numbers, Scratch, refusal, run_in_tree};
+
+const SMALL: &[&str] = &["--size", "16M"];
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn in_tree(options: &[&str], program: &str, arguments: &[&str]) -> Output {
+    let hidden = Scratch::new();
+    run_in_tree(&hidden.0, options, program).args(arguments).output().expect("the program starts")
+}
+
+/// What a script of the shell prints, here and in a directory of tmpfs: its path in either is left out.
+fn same_as_on_tmpfs(script: &str) {
+    let (hidden, tmpfs) = (Scratch::new(), Scratch::below(Path::new("/dev/shm")));
+    let mut there = Command::new("sh");
+    there.current_dir(&tmpfs.0);
+    let mut said = Vec::new();
+    for (mut command, place) in [(run_in_tree(&hidden.0, SMALL, "sh"), &hidden.0), (there, &tmpfs.0)] {
+        let output = command.args(["-c", script]).env("LC_ALL", "C").output().expect("there is a shell");
+        let both = format!("{}{}{:?}", text(&output.stdout), text(&output.stderr), output.status.code());
+        said.push(both.replace(place.to_str().expect("plain letters"), "TOP"));
+    }
+    assert_eq!(said[0], said[1], "left is the tree");
+}
+
+#[test]
+fn small_programs_see_what_they_see_on_tmpfs() {
+    same_as_on_tmpfs(
+        "echo one > a; cat a; echo two >> a; cat < a | tr a-z A-Z; mkdir -p d/e; cp a d/b; mv d/b d/c; ls -R
+        ln -s a l; readlink l; ln a h; stat -c '%n %s %h %F' a l h; (cd d; pwd; ls ..); rm -r d; cat none; cat /none
+        for i in 1 2 3; do echo $i; done > n; wc -l < n; head -c 3 /etc/hostname | wc -c; mv a /none/a; rmdir n; mkdir n
+        cat ./../../../../../../../../etc/hostname | wc -l; touch -d 2001-02-03T04:05:06Z t; stat -c %Y t; truncate -s 5 t
+        dd if=t bs=2 skip=1 2> /dev/null | od -An -c; chmod 640 t; stat -c %a t; umask 077; echo > u; stat -c %a u
+        seq 1 3000 > big; sort -rn big | head -1; tail -c 5 big; sed -i s/9/x/ big; grep -c x big; find . -type f | sort",
+    );
+}
+
+#[test]
+fn scripts_pipes_and_children_work_as_on_tmpfs() {
+    same_as_on_tmpfs(
+        r#"printf '#!/bin/sh\necho "$0 $1"; exit 3\n' > s; chmod +x s; ./s x; echo $?; cp /bin/echo e; ./e copied; ./n; echo $?
+        printf '#!/bin/sh -e\nfalse\necho no\n' > f; chmod +x f; ./f; echo $?; chmod -x f; ./f; echo $?; mkdir x; ./x; echo $?
+        (echo a; (echo b; sleep 0.01; echo c) | cat; echo d) | cat > p; cat p; exec 5> five; echo to five >&5; sh -c 'echo child >&5'
+        exec 5>&-; cat five; exec 6< five; read first <&6; echo "$first"; sh -c 'cat <&6'; (exit 7); echo $?
+        x=$(cat five); echo "$x"; trap 'echo trapped' USR1; kill -USR1 $$; sh -c 'kill -9 $$'; echo $?; (sleep 0.01 &) ; wait; xargs -n1 echo < five"#,
+    );
+}
+
+/// Numbers, flags and inheritance, in the words of a program that looks at them closely.
+const DESCRIPTORS: &str = r#"
+import fcntl, os, subprocess, sys
+def say(*words): print(*words, flush=True)
+a = os.open("a", os.O_CREAT | os.O_RDWR); b = os.open("b", os.O_CREAT | os.O_WRONLY | os.O_APPEND); n = os.open("/dev/null", os.O_RDWR)
+say(a, b, n); os.close(a); m = os.open("/dev/null", os.O_RDONLY); c = os.open("a", os.O_RDONLY); say(m, c)
+say(os.dup(b), os.dup2(b, 40), fcntl.fcntl(b, fcntl.F_DUPFD, 30), fcntl.fcntl(n, fcntl.F_DUPFD, 30), os.pipe())
+say(fcntl.fcntl(b, fcntl.F_GETFL) & 0o3003, fcntl.fcntl(c, fcntl.F_GETFL) & 3, os.get_inheritable(b), os.get_inheritable(40))
+os.dup2(n, 40); os.write(40, b"lost"); os.dup2(b, n); os.write(n, b"kept"); say(os.fstat(c).st_size, os.fstat(40).st_size, os.fstat(n).st_size)
+for number in (200, 1000000): 
+    try: os.fstat(number)
+    except OSError as error: say(number, error.errno)
+os.write(b, b"one two three"); os.lseek(b, 0, 0); os.write(b, b"!"); r = os.open("b", os.O_RDONLY); say(os.read(r, 100), os.lseek(r, -3, 2), os.read(r, 9), os.pread(r, 3, 4))
+k = os.fork()
+if k == 0:
+    say(os.lseek(r, 0, 1)); os.lseek(r, 5, 0); os._exit(9)
+say(os.waitpid(k, 0)[1], os.lseek(r, 0, 1), os.readv(r, [bytearray(2), bytearray(3)]), os.lseek(r, 0, 1))
+os.set_inheritable(r, True); say(subprocess.run(["cat"], stdin=r, stdout=subprocess.PIPE).stdout)
+say(subprocess.run(["sh", "-c", "cat <&%d; echo $?" % c], capture_output=True, text=True, close_fds=False).stdout)
+say(subprocess.run(["sh", "-c", "ls /proc/self/fd | wc -l"], capture_output=True, text=True).stdout)
+try: subprocess.run(["./none"])
+except FileNotFoundError as error: say(error.errno)
+os.closerange(3, 60); say(os.open("a", os.O_RDONLY), sorted(os.listdir(".")), os.path.realpath("."), os.getcwd())
+fcntl.lockf(3, fcntl.LOCK_SH); w = os.open("b", os.O_RDWR); fcntl.lockf(w, fcntl.LOCK_EX, 10, 5)
+if os.fork() == 0:
+    for start, length in ((0, 5), (5, 1), (14, 0), (20, 3)):
+        try: fcntl.lockf(w, fcntl.LOCK_EX | fcntl.LOCK_NB, length or 1, start); say("free", start)
+        except OSError as error: say(error.errno, start)
+    os._exit(0)
+os.wait(); os.unlink("b"); say(os.fstat(w).st_nlink, os.read(w, 3)); os.chdir("/"); say(os.getcwd(), os.path.exists("a")); os.chdir(sys.argv[1]); say(os.path.exists("a"))
+d = os.open(".", os.O_RDONLY); os.mkdir("e"); os.chdir("e"); say(os.path.exists("../a"), os.stat("a", dir_fd=d).st_size, os.listdir(d)); os.fchdir(d); os.rmdir("e")
+"#;
+
+#[test]
+fn descriptors_are_numbered_and_inherited_as_on_tmpfs() {
+    let program = DESCRIPTORS.replace('\'', "'\\''");
+    same_as_on_tmpfs(&format!("command -v python3 > /dev/null || exit 0; \"$(readlink -f \"$(command -v /usr/bin/python3 || command -v python3)\")\" -c '{program}' \"$PWD\""));
+}
+
+/// A timer interrupts calls; its handler makes files, or leaves by a jump.
+const INTERRUPTED: &str = r#"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+static volatile int fired, wrong, jumps;
+static sigjmp_buf back;
+static void handler(int signal) {
+    char name[32];
+    sprintf(name, "s%d", ++fired % 50);
+    int file = open(name, O_CREAT | O_RDWR, 0644);
+    if (file < 0 || write(file, "x", 1) != 1 || close(file)) wrong++;
+    unlink(name);
+    if (jumps) siglongjmp(back, signal);
+}
+int main(int count, char **arguments) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct itimerval timer = {{0, 200}, {0, 200}};
+    struct stat status;
+    volatile long done = 0;
+    jumps = count > 1;
+    sigaction(SIGALRM, &action, 0);
+    setitimer(ITIMER_REAL, &timer, 0);
+    sigsetjmp(back, 1);
+    while (done < 60000) {
+        char name[32];
+        sprintf(name, "f%ld", done++ % 7);
+        int file = open(name, O_CREAT | O_RDWR, 0644);
+        if (file < 0 || stat(name, &status) || close(file) || unlink(name)) wrong++;
+    }
+    timer.it_value.tv_usec = timer.it_interval.tv_usec = 0;
+    setitimer(ITIMER_REAL, &timer, 0);
+    printf("%d %d\n", fired > 5, wrong);
+}
+"#;
+
+fn compiled(place: &Path, source: &str, options: &[&str]) -> Option<std::path::PathBuf> {
+    let (text, program) = (place.join("program.c"), place.join("program"));
+    fs::write(&text, source).expect("our directory");
+    let built = Command::new("gcc").args(["-O1", "-o"]).arg(&program).arg(&text).args(options).stderr(Stdio::null()).status();
+    let is_there = built.is_ok_and(|status| status.success());
+    if !is_there {
+        eprintln!("not tested: gcc {options:?} does not build programs here");
+    }
+    is_there.then_some(program)
+}
+
+#[test]
+fn a_signal_in_a_call_is_delivered_at_its_end() {
+    let scratch = Scratch::new();
+    for options in [&["-pthread"][..], &["-static"]] {
+        let Some(program) = compiled(&scratch.0, INTERRUPTED, options) else { continue };
+        for arguments in [&[][..], &["jumps"]] {
+            let output = in_tree(SMALL, program.to_str().expect("plain letters"), arguments);
+            assert_eq!(text(&output.stdout), "1 0\n", "{options:?} {arguments:?}: {}", text(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_line() {
+    let scratch = Scratch::new();
+    let refused = |options: &[&str], program: &str| {
+        let output = run_in_tree(&scratch.0, options, program).output().expect("the program starts");
+        (output.status.code(), refusal(&output))
+    };
+    let (code, said) = refused(SMALL, "no-such-program");
+    assert!(code == Some(127) && said.contains("there is no such program"), "{said}");
+    let (code, said) = refused(SMALL, "./none");
+    assert!(code == Some(127) && said.contains("there is no such program"), "{said}");
+    let (code, said) = refused(SMALL, "/etc/hostname");
+    assert!(code == Some(126) && said.contains("may be executed"), "{said}");
+    // A program of 32 bits.
+    let small = scratch.path("small");
+    fs::write(&small, [b"\x7fELF\x01\x01\x01".as_slice(), &[0; 40]].concat()).expect("our directory");
+    fs::set_permissions(&small, fs::Permissions::from_mode(0o755)).expect("ours");
+    let place = Scratch::new();
+    let output = run_in_tree(&place.0, SMALL, small.to_str().expect("plain letters")).output().expect("it starts");
+    assert!(output.status.code() == Some(126) && refusal(&output).contains("64 bits of x86-64"));
+    let (_, said) = refused(&["--from", "/none"], "true");
+    assert!(said.contains("--from /none"), "{said}");
+    let output = Command::new(env!("CARGO_BIN_EXE_scalefs")).args(["run", "--at", "/etc/hostname", "--", "true"]).output();
+    assert!(refusal(&output.expect("it starts")).contains("is no directory"));
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 12; exec \"$0\" run --at \"$1\" -- true", env!("CARGO_BIN_EXE_scalefs")])
+        .arg(&place.0)
+        .output();
+    assert!(refusal(&output.expect("it starts")).contains("raise it by ulimit -n"));
+}
+
+#[test]
+fn inside_of_the_tree_too() {
+    same_as_on_tmpfs(
+        r"printf '\177ELF\001\001\001%060d' 0 > small; chmod +x small; ./small 2> /dev/null; echo $?; ./none 2> /dev/null; echo $?",
+    );
+    // Who is not who the set-id bits say has no such program; the system's would have it.
+    let script = r#"cp /bin/true t; chmod 4755 t; ./t; echo $?; ulimit -n 16; for n in 3 4 5 6 7 8 9; do eval "exec $n> f$n" || echo full; done; ls"#;
+    let output = in_tree(SMALL, "bash", &["-c", script]);
+    assert_eq!(text(&output.stdout), "0\nf3\nf4\nf5\nf6\nf7\nf8\nf9\nt\n", "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_full_tree_says_so_and_goes_on() {
+    let script = "dd if=/dev/zero of=big bs=64k count=100 2> said; grep -c 'No space left' said; rm big; echo small > file; cat file
+        dd if=/dev/zero of=big bs=64k count=20 2> /dev/null; stat -c %s big";
+    let output = in_tree(&["--size", "2M"], "sh", &["-c", script]);
+    assert_eq!(text(&output.stdout), "1\nsmall\n1310720\n", "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_is_copied_in_and_out_is_the_same() {
+    let (from, top) = (Scratch::new(), Scratch::new());
+    fs::create_dir(from.path("d")).expect("ours");
+    fs::write(from.path("d/file"), "Dear Bob").expect("ours");
+    std::os::unix::fs::symlink("/etc/hostname", from.path("out")).expect("ours");
+    std::os::unix::fs::symlink("d", from.path("in")).expect("ours");
+    let to = from.path("result");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scalefs"));
+    command.args(["run", "--size", "16M", "--at"]).arg(&top.0).arg("--from").arg(&from.0).arg("--to").arg(&to);
+    let output = command.args(["--", "sh", "-c", "cat in/file; cat out | wc -l; echo more > d/more"]).output().expect("it starts");
+    assert_eq!(text(&output.stdout), "Dear Bob1\n", "{}", text(&output.stderr));
+    assert_eq!(fs::read_to_string(to.join("d/more")).expect("copied"), "more\n");
+    assert_eq!(fs::read_link(to.join("out")).expect("copied"), Path::new("/etc/hostname"));
+}
+
+#[test]
+fn the_code_of_the_program_is_told() {
+    for (script, code) in [("exit 5", 5), ("kill -TERM $$", 128 + 15), ("kill -KILL $$", 128 + 9), ("true", 0)] {
+        assert_eq!(in_tree(SMALL, "sh", &["-c", script]).status.code(), Some(code), "{script}");
+    }
+}
+
+/// Processes change one directory and are killed at random moments; those that are left find it whole, and wait for nobody.
+#[test]
+fn whoever_is_killed_leaves_the_tree_whole() {
+    let hidden = Scratch::new();
+    let work = "i=0; while :; do i=$((i+1)); echo $i > $0-$((i%5)); mv $0-$((i%5)) m$0-$((i%5)); rm -f m$0-$((i%5)); done";
+    let script = format!(
+        "mkdir k; cd k; for round in 1 2 3 4 5 6 7 8; do pids=; for v in a b c d; do sh -c '{work}' $v & pids=\"$pids $!\"; done
+        sleep 0.0$round; kill -9 $pids; wait $pids 2> /dev/null; echo probe > probe; ls > names; rm probe names; done
+        rm -f *; cd ..; rmdir k && echo whole"
+    );
+    let output = run_in_tree(&hidden.0, SMALL, "bash").args(["-c", &script]).output().expect("it starts");
+    assert_eq!(text(&output.stdout), "whole\n", "{}", text(&output.stderr));
+}
+
+/// The whole tree of processes is killed from outside, one by one: the program ends, and nothing is left of it.
+#[test]
+fn nothing_is_left_however_it_ends() {
+    let mut numbers = Numbers(7);
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let hidden = Scratch::new();
+        let mut command = run_in_tree(&hidden.0, SMALL, "sh");
+        command.args(["-c", "while :; do echo x > f; rm f; done"]).stderr(Stdio::null());
+        let mut running = command.spawn().expect("it starts");
+        thread::sleep(Duration::from_millis(100 + numbers.below(100)));
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).expect("Linux");
+        let child: i32 = children.split_whitespace().next().expect("the program").parse().expect("a number");
+        kill(Pid::from_raw(child), signal).expect("it runs");
+        let status = running.wait().expect("ours");
+        assert_eq!((status.code(), status.signal()), (Some(128 + signal as i32), None));
+    }
+    // A signal to us is one to the program.
+    let hidden = Scratch::new();
+    let mut running = run_in_tree(&hidden.0, SMALL, "sleep").arg("100").spawn().expect("it starts");
+    thread::sleep(Duration::from_millis(300));
+    let started = Instant::now();
+    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).expect("it runs");
+    assert_eq!(running.wait().expect("ours").code(), Some(128 + Signal::SIGTERM as i32));
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
