@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 3] = ["../scalefs-shim", "../../structures", ".."];
+const SOURCES: [&str; 3] = ["shim", "../../structures", ".."];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -56,10 +56,13 @@ fn watch(folder: &Path) {
 
 fn build(folder: &Path) -> PathBuf {
     let mut command = Command::new(env::var_os("CARGO").expect("cargo says where it is"));
-    command.args(["build", "--release", "--locked", "--offline", "--manifest-path", "../scalefs-shim/Cargo.toml"]);
+    command.args(["build", "--release", "--locked", "--offline", "--manifest-path", "shim/Cargo.toml"]);
     command.arg("--target-dir").arg(folder);
     let has_assertions = env::var_os("CARGO_CFG_DEBUG_ASSERTIONS").is_some();
     command.arg("--config").arg(format!("profile.release.debug-assertions={has_assertions}"));
+    if env::var_os("CARGO_FEATURE_PLANTED_FAULTS").is_some() {
+        command.args(["--features", "planted-faults"]);
+    }
     // What checks or measures this program is not for the other one.
     for name in
         ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET"]

@@ -108,7 +108,8 @@ mod measured {
         let own = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("there is such a clock");
         let children = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).expect("told");
         let (user, system) = (children.user_time(), children.system_time());
-        let of_children = (user.tv_sec() + system.tv_sec()) as f64 * 1e9 + (user.tv_usec() + system.tv_usec()) as f64 * 1e3;
+        let of_children =
+            (user.tv_sec() + system.tv_sec()) as f64 * 1e9 + (user.tv_usec() + system.tv_usec()) as f64 * 1e3;
         own.tv_sec() as f64 * 1e9 + own.tv_nsec() as f64 + of_children
     }
 
@@ -156,7 +157,12 @@ mod measured {
         let rounds: Vec<[Vec<f64>; 2]> = (0..ROUNDS)
             .map(|_| {
                 let mut ours = Command::new(env!("CARGO_BIN_EXE_scalefs"));
-                ours.args(["run", "--size", "64M", "--at"]).arg(&hidden.0).arg("--").arg(&program).arg("calls").arg(&hidden.0);
+                ours.args(["run", "--size", "64M", "--at"])
+                    .arg(&hidden.0)
+                    .arg("--")
+                    .arg(&program)
+                    .arg("calls")
+                    .arg(&hidden.0);
                 [round(&mut ours, &outside), round(Command::new(&program).arg("calls").arg(&tmpfs.0), &outside)]
             })
             .collect();

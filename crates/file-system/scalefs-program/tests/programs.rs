@@ -127,7 +127,9 @@ END
     same_in_a_mount(&["python3"], script);
     // Nobody can store to a file by memory there, which the journal with the name of wal needs, too.
     let script = script.replace("\"delete\", \"wal\"", "\"delete\",").replace("view[5000:5003]", "# view[5000:5003]");
-    let script = script.replace("10000) as view", "10000, access=mmap.ACCESS_READ) as view").replace("view.flush()", "print(view[0])");
+    let script = script
+        .replace("10000) as view", "10000, access=mmap.ACCESS_READ) as view")
+        .replace("view.flush()", "print(view[0])");
     same_in_a_tree(&["python3"], &script);
 }
 

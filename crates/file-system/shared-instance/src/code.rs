@@ -73,9 +73,8 @@ impl Code {
     /// Keeps words for a piece of code, unless there is no room. Another process may do the same at the same time: then there are two.
     pub fn keep(&self, of: &CodeOf, words: &[u64]) {
         let Ok(count) = u32::try_from(words.len()) else { return };
-        let take = |piece: &&Piece| {
-            piece.state.compare_exchange(FREE, MADE, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        };
+        let take =
+            |piece: &&Piece| piece.state.compare_exchange(FREE, MADE, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let Some(piece) = self.places(of).find(take) else { return };
         let first = self.used.fetch_add(count, Ordering::Relaxed);
         if first as usize + words.len() > CALLS {

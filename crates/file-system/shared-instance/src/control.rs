@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use percpu::{Arena, Layout};
 use scalefs::ScaleFs;
 
@@ -18,6 +18,8 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 const MAGIC: u64 = 0x5ca1_ef5e_0000_0001;
 /// Longest path of the directory, in bytes.
 const MAX_PATH_BYTES: usize = 4095;
+/// Room for the name of a fault.
+const FAULT_WORDS: usize = 16;
 
 /// How large the parts are, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Control {
     mount_point: [u8; MAX_PATH_BYTES + 1],
     /// Whether some symbolic link may lead out of the tree. Atomic, set once.
     links_lead_out: AtomicU32,
+    /// For tests: the name of a fault that builds for them make. Atomic words, written before the first process runs.
+    fault: [AtomicU64; FAULT_WORDS],
     /// Who is there.
     pub seats: Seats,
     /// Where code in files has calls.
@@ -169,5 +173,27 @@ impl Control {
         if !self.links_lead_out() {
             self.links_lead_out.store(1, Ordering::Relaxed);
         }
+    }
+
+    fn fault_words(name: &str) -> [u64; FAULT_WORDS] {
+        let mut bytes = [0_u8; 8 * FAULT_WORDS];
+        let length = name.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+        core::array::from_fn(|word| {
+            bytes[8 * word..8 * word + 8].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+        })
+    }
+
+    /// Plants a fault, which builds for tests alone ask for.
+    pub fn plant(&self, name: &str) {
+        for (place, word) in self.fault.iter().zip(Control::fault_words(name)) {
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a fault was planted.
+    pub fn is_planted(&self, name: &str) -> bool {
+        let words = Control::fault_words(name);
+        self.fault.iter().zip(words).all(|(place, word)| place.load(Ordering::Relaxed) == word)
     }
 }

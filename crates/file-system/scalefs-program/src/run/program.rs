@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use scalefs::{Fields, FileSystem, Follow, Kind, Start, attributes};
 
@@ -29,7 +29,7 @@ pub(super) fn find(name: &OsStr, top: &Path, files: &FileSystem) -> Result<Progr
     let shown = name.display();
     let missing = || Failure { code: NOT_FOUND, why: format!("{shown}: there is no such program") };
     if name.as_bytes().contains(&b'/') {
-        let path = top.join(name);
+        let path = plain(&top.join(name));
         return match path.starts_with(top) {
             true if is_in_tree(&path, files) => by_starter(path.into_os_string()),
             true => Err(missing()),
@@ -47,6 +47,18 @@ pub(super) fn find(name: &OsStr, top: &Path, files: &FileSystem) -> Result<Progr
         }
     }
     Err(refusal.unwrap_or_else(missing))
+}
+
+/// A path without `.` and `..`, which go up as text does.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, component| {
+        match component {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+        plain
+    })
 }
 
 fn is_in_tree(path: &Path, files: &FileSystem) -> bool {

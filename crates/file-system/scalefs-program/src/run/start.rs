@@ -56,6 +56,9 @@ pub(super) fn make(options: &RunOptions, top: &Path) -> Result<Made, String> {
     let descriptors = Descriptors { memory: first, loader: first + 1, placeholder: first + 2, locks: first + 3 };
     let instance = SharedInstance::create(config(options.size_bytes), descriptors, top.as_os_str().as_bytes())
         .map_err(|error| error.to_string())?;
+    if cfg!(feature = "planted-faults") {
+        instance.control().plant(&std::env::var("COMMUTANT_PLANTED_FAULT").unwrap_or_default());
+    }
     make_top(&instance, top)?;
     if let Some(from) = &options.from {
         let copied = copies::load(instance.files(), &bytes(top), from)?;

@@ -153,7 +153,10 @@ fn open_of_process(
         }
         return Some(Answer::of(open_in_tree(thread, From::Working, program, flags, 0)));
     }
-    let ours = number_in(path).filter(|number| home.numbers.is_ours(u64::from(*number)))?;
+    if matches!(path, b"/proc/self/fd" | b"/proc/self/fd/" | b"/dev/fd" | b"/dev/fd/") {
+        return Some(Answer::issue(thread, number, arguments, After::NewList));
+    }
+    let ours = paths::number_in(path).filter(|number| home.numbers.is_ours(u64::from(*number)))?;
     let reopened = numbers::reserve(home, 0).and_then(|reserved| {
         let status = if flags & O_APPEND != 0 { StatusFlags::APPEND } else { StatusFlags::NONE };
         let on_exec = if flags & O_CLOEXEC != 0 { OnExec::Close } else { OnExec::Keep };
@@ -162,15 +165,6 @@ fn open_of_process(
         Ok(u64::from(reserved.keep()))
     });
     Some(Answer::of(reopened))
-}
-
-/// The number in `/proc/self/fd/N` or `/dev/fd/N`.
-pub(crate) fn number_in(path: &[u8]) -> Option<u32> {
-    let digits = path.strip_prefix(b"/proc/self/fd/").or_else(|| path.strip_prefix(b"/dev/fd/"))?;
-    if digits.is_empty() || digits.len() > 7 || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    Some(digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0')))
 }
 
 /// mkdir, mkdirat.
@@ -248,7 +242,7 @@ pub(crate) fn read_link(thread: &mut Thread, call: (u64, [u64; 6]), at: (u64, us
         let mut copy: Buffer = [0; MAX_PATH_BYTES];
         let length = on_tree(thread, from, |call, start| {
             if path.is_empty()
-                && let From::Number(number) = from
+                && let From::Number(number) | From::Itself(number) = from
             {
                 let target = handles::read_link_of(call, number)?;
                 copy[..target.len()].copy_from_slice(target);
@@ -282,7 +276,7 @@ fn read_link_of_process(thread: &mut Thread, path: &[u8], room: (u64, u64)) -> O
         let mut buffer: Buffer = [0; MAX_PATH_BYTES];
         return Some(Answer::of(working_directory(thread, &mut buffer).and_then(|path| give(path, room))));
     }
-    let number = number_in(path).filter(|number| home.numbers.is_ours(u64::from(*number)))?;
+    let number = paths::number_in(path).filter(|number| home.numbers.is_ours(u64::from(*number)))?;
     // A description does not know its name: as Linux shows what has none.
     let mut buffer: Buffer = [0; MAX_PATH_BYTES];
     let found = instance::call(thread, |call| {
@@ -398,12 +392,7 @@ fn with_two_paths(
     else {
         return Answer::issue(thread, number, arguments, After::Nothing);
     };
-    let of_number = number_in(old).filter(|number| thread.home().numbers.is_ours(u64::from(*number)));
-    let old_place = match of_number {
-        Some(number) => Ok(Place::Tree(From::Number(number), &[][..])),
-        None => paths::place(thread, old_at.0, old),
-    };
-    let places = old_place.and_then(|old| Ok((old, paths::place(thread, new_at.0, new)?)));
+    let places = paths::place(thread, old_at.0, old).and_then(|old| Ok((old, paths::place(thread, new_at.0, new)?)));
     match places {
         Err(errno) => Answer::error(errno),
         Ok((Place::Tree(old_from, old), Place::Tree(new_from, new))) => {
@@ -460,7 +449,8 @@ pub(crate) fn link(
     with_two_paths(thread, call, places, |thread, (old_from, old), (new_from, new)| {
         let follow = if flags & AT_SYMLINK_FOLLOW != 0 { Follow::Symlinks } else { Follow::Nothing };
         let of_number = match old_from {
-            From::Number(number) if old.is_empty() => Some(number),
+            From::Itself(number) => Some(number),
+            From::Number(number) if old.is_empty() && flags & AT_EMPTY_PATH != 0 => Some(number),
             _ => None,
         };
         instance::call(thread, |call| {

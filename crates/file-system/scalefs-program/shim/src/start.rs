@@ -203,7 +203,9 @@ pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
         let Some(process) = file_system.receive(&core, entry.process, &Here) else {
             die(&["the process of the instance is not there: it was taken for dead"]);
         };
-        process.exec(file_system, &core, &Here);
+        if !instance::planted("shim: exec closes nothing") {
+            process.exec(file_system, &core, &Here);
+        }
         process.for_each_descriptor(file_system, &core, |number| numbers::begin_ours(&HOME, number));
         HOME.set_process(process);
     }

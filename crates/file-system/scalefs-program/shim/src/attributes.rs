@@ -80,7 +80,7 @@ fn look<T>(
     follow: Follow,
     mut give: impl FnMut(&Attributes, u64) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    if let (From::Number(number), true) = (from, path.is_empty()) {
+    if let From::Itself(number) = from {
         return of_number(thread, number, give);
     }
     let (status, device) = on_tree(thread, from, |call, start| {
@@ -152,6 +152,9 @@ pub(crate) fn access(
             return Err(Errno::EINVAL);
         }
         let wanted = Access { read: mode & 4 != 0, write: mode & 2 != 0, execute: mode & 1 != 0 };
+        if let From::Itself(number) = from {
+            return may(thread, number, wanted);
+        }
         on_tree(thread, from, |call, start| attributes::access(call.objects(), start, path, follow, wanted)).map(|()| 0)
     })
 }
@@ -166,9 +169,34 @@ pub(crate) fn may_execute(call: &InProcess<'_, Here>, number: u32) -> Result<(),
     Need::SEARCH.check(objects.credentials(), Kind::Regular, permissions)
 }
 
+/// A call on what a descriptor leads to, for which it need not be open for anything.
+fn on_node(
+    thread: &Thread,
+    number: u32,
+    mut body: impl for<'v> FnMut(&'v InProcess<'_, Here>, scalefs::Node<'v>) -> Result<(), Errno>,
+) -> Result<u64, Errno> {
+    instance::call(thread, |call| body(call, data::node(call, number)?)).map(|()| 0)
+}
+
+/// As access, of what a descriptor leads to.
+fn may(thread: &Thread, number: u32, wanted: Access) -> Result<u64, Errno> {
+    on_node(thread, number, |call, node| {
+        let objects = call.objects();
+        let needs = [(wanted.read, Need::READ), (wanted.write, Need::WRITE), (wanted.execute, Need::SEARCH)];
+        let permissions = objects.permissions(node)?;
+        needs
+            .into_iter()
+            .filter(|(is_wanted, _)| *is_wanted)
+            .try_for_each(|(_, need)| need.check(objects.credentials(), objects.kind(node), permissions))
+    })
+}
+
 /// chmod, fchmodat.
 pub(crate) fn change_mode(thread: &mut Thread, call: (u64, [u64; 6]), at: (u64, usize), mode: u64) -> Answer {
     with_path(thread, call, at, Follow::Symlinks, After::Nothing, |thread, from, path| {
+        if let From::Itself(number) = from {
+            return on_node(thread, number, |call, node| attributes::change_mode_of(call.objects(), node, mode as u32));
+        }
         on_tree(thread, from, |call, start| attributes::change_mode(call.objects(), start, path, mode as u32))
             .map(|()| 0)
     })
@@ -197,6 +225,9 @@ pub(crate) fn change_owner(
 ) -> Answer {
     with_path(thread, call, at, follow, After::Nothing, |thread, from, path| {
         let new = owner(user, group);
+        if let From::Itself(number) = from {
+            return on_node(thread, number, |call, node| attributes::change_owner_of(call.objects(), node, new));
+        }
         on_tree(thread, from, |call, start| attributes::change_owner(call.objects(), start, path, follow, new))
             .map(|()| 0)
     })
@@ -254,6 +285,9 @@ pub(crate) fn set_times(
 ) -> Answer {
     with_path(thread, call, at, follow, After::Nothing, |thread, from, path| {
         let new = new_times(times, told)?;
+        if let From::Itself(number) = from {
+            return on_node(thread, number, |call, node| attributes::set_times_of(call.objects(), node, new));
+        }
         on_tree(thread, from, |call, start| attributes::set_times(call.objects(), start, path, follow, new)).map(|()| 0)
     })
 }

@@ -38,6 +38,8 @@ pub(crate) enum From {
     Working,
     /// What one of our descriptors leads to.
     Number(u32),
+    /// The same, and that is where the path, which is empty, leads: `/proc/self/fd/N`.
+    Itself(u32),
 }
 
 /// Where a path leads.
@@ -55,7 +57,7 @@ pub(crate) enum Place<'p> {
 pub(crate) fn start<'v>(call: &'v InProcess<'_, Here>, from: From) -> Result<Start<Node<'v>>, Errno> {
     match from {
         From::Working => Ok(Start::WorkingDirectory),
-        From::Number(number) => Ok(Start::Handle(data::node(call, number)?)),
+        From::Number(number) | From::Itself(number) => Ok(Start::Handle(data::node(call, number)?)),
     }
 }
 
@@ -138,7 +140,10 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
         if is_plain(path) {
             return Ok(match below(path, top) {
                 Some(_) => Place::Tree(From::Working, path),
-                None => Place::Kernel,
+                None => match number_in(path).filter(|number| thread.home().numbers.is_ours(u64::from(*number))) {
+                    Some(number) => Place::Tree(From::Itself(number), &[]),
+                    None => Place::Kernel,
+                },
             });
         }
         // As it stands, if the tree is not left on its way.
@@ -161,13 +166,13 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
         _ => return outside(thread, Some(directory), path),
     };
     let climbed = climbs(path);
-    if climbed == 0 {
+    if climbed == 0 || instance::planted("shim: nobody climbs out of the tree") {
         return Ok(Place::Tree(from, path));
     }
     let depth = instance::call(thread, |call| {
         let node = match from {
             From::Working => call.objects().working_directory(),
-            From::Number(number) => data::node(call, number)?,
+            From::Number(number) | From::Itself(number) => data::node(call, number)?,
         };
         if call.objects().kind(node) == Kind::Directory { depth(call, node) } else { Err(Errno::ENOTDIR) }
     })?;
@@ -252,7 +257,7 @@ pub(crate) fn way_out(
     path: &[u8],
     follow: Follow,
 ) -> Result<Option<&'static [u8]>, Errno> {
-    if !instance::control().links_lead_out() {
+    if !instance::control().links_lead_out() || instance::planted("shim: links that lead out end in the tree") {
         return Ok(None);
     }
     let top = instance::control().mount_point();
@@ -358,4 +363,13 @@ pub(crate) fn for_kernel(thread: &mut Thread, path: &[u8]) -> u64 {
     room[..length].copy_from_slice(&path[..length]);
     room[length] = 0;
     room.as_ptr() as u64
+}
+
+/// The number in `/proc/self/fd/N` or `/dev/fd/N`.
+pub(crate) fn number_in(path: &[u8]) -> Option<u32> {
+    let digits = path.strip_prefix(b"/proc/self/fd/").or_else(|| path.strip_prefix(b"/dev/fd/"))?;
+    if digits.is_empty() || digits.len() > 7 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0')))
 }

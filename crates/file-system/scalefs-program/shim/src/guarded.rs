@@ -7,6 +7,8 @@ use core::arch::global_asm;
 
 use scalefs::Errno;
 
+use crate::instance::planted;
+
 global_asm!(
     r#"
     .text
@@ -226,7 +228,7 @@ pub(crate) fn check_room(at: u64, length: usize) -> Result<(), Errno> {
 }
 
 fn check_pages(at: u64, length: usize, check: impl Fn(u64) -> i64) -> Result<(), Errno> {
-    if length == 0 {
+    if length == 0 || planted("shim: buffers are not looked at") {
         return Ok(());
     }
     let last = at.checked_add(length as u64 - 1).ok_or(Errno::EFAULT)?;

@@ -17,6 +17,8 @@ use crate::home::Home;
 use crate::instance;
 use crate::system::{self, number};
 
+const OURS: u8 = 1;
+const LISTS: u8 = 2;
 const KERNEL: u8 = 1;
 const PLACED: u8 = 2;
 const F_DUPFD_CLOEXEC: u64 = 1030;
@@ -25,7 +27,7 @@ const EMFILE: i32 = 24;
 
 /// See the module's head.
 pub(crate) struct Numbers {
-    /// Atomic, a byte a number: 1 if it is ours.
+    /// Atomic, a byte a number: 1 if it is ours, 2 if it lists numbers of the process, and is the kernel's.
     ours: [AtomicU8; TRACKED],
     /// Atomic: bits of who has it in the kernel.
     state: [AtomicU8; TRACKED],
@@ -49,7 +51,7 @@ impl Numbers {
     #[inline]
     pub(crate) fn is_ours(&self, argument: u64) -> bool {
         let number = argument as u32 as usize;
-        number < TRACKED && self.ours[number].load(Ordering::Relaxed) != 0
+        number < TRACKED && self.ours[number].load(Ordering::Relaxed) == OURS
     }
 
     fn touch(&self, number: u32) {
@@ -73,7 +75,7 @@ impl Numbers {
 
     pub(crate) fn set_ours(&self, number: u32) {
         self.touch(number);
-        self.ours[number as usize].store(1, Ordering::Relaxed);
+        self.ours[number as usize].store(OURS, Ordering::Relaxed);
     }
 
     /// A number is ours no more; its placeholder stays.
@@ -90,9 +92,23 @@ impl Numbers {
         }
     }
 
+    /// A number of the kernel's leads to a list of numbers of the process.
+    pub(crate) fn note_list(&self, number: u64) {
+        if (number as usize) < TRACKED {
+            self.touch(number as u32);
+            self.ours[number as usize].store(LISTS, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a number that the kernel has is none that a program would know of.
+    pub(crate) fn is_hidden(&self, number: u32) -> bool {
+        instance::control().descriptors.contains(number) || self.is_placeholder(u64::from(number))
+    }
+
     /// It has it no more.
     pub(crate) fn note_closed(&self, number: u64) {
         if (number as usize) < TRACKED {
+            self.ours[number as usize].store(0, Ordering::Relaxed);
             self.clear(number as u32, KERNEL | PLACED);
         }
     }
@@ -106,12 +122,15 @@ impl Numbers {
     /// The kernel has none of these any more.
     pub(crate) fn note_all_closed(&self, first: u32, last: u32) {
         for number in first..self.end.load(Ordering::Relaxed).min(last.saturating_add(1)) {
+            if !self.is_ours(u64::from(number)) {
+                self.free(number);
+            }
             self.clear(number, KERNEL | PLACED);
         }
     }
 
     fn is_free(&self, number: u32) -> bool {
-        self.ours[number as usize].load(Ordering::Relaxed) == 0
+        self.ours[number as usize].load(Ordering::Relaxed) != OURS
             && !self.has(number, KERNEL)
             && !instance::control().descriptors.contains(number)
     }
@@ -216,7 +235,7 @@ pub(crate) fn place_over(home: &Home, number: u32) -> Result<(), Errno> {
 pub(crate) fn settle(home: &Home, given: u64, closes_on_exec: bool) -> u64 {
     let numbers = &home.numbers;
     let Ok(number) = u32::try_from(given) else { return given };
-    if number as usize >= TRACKED {
+    if number as usize >= TRACKED || instance::planted("shim: what the kernel opens stays where it is") {
         return given;
     }
     let _lock = home.lock();

@@ -30,6 +30,10 @@ pub(crate) enum After {
     NewNumberClosed,
     /// A new number that was asked for from one on: it stays.
     NewNumberFrom,
+    /// A new number, under which the numbers of the process are listed.
+    NewList,
+    /// Some of that list.
+    List,
     /// Two new numbers lie where the first argument says, or the fourth.
     TwoNumbers,
     TwoNumbersFourth,
@@ -83,10 +87,19 @@ impl Answer {
 pub(crate) static CLASSES: [u8; KNOWN_CALLS] = classes();
 
 /// Calls of descriptors alone.
-const BY_DESCRIPTOR: [u16; 32] = [0, 1, 5, 8, 16, 17, 18, 19, 20, 73, 74, 75, 77, 78, 91, 93, 138, 187, 190, 193, 196, 199, 217, 221, 277, 285, 295, 296, 306, 327, 328, 46];
+const BY_DESCRIPTOR: [u16; 32] = [
+    0, 1, 5, 8, 16, 17, 18, 19, 20, 73, 74, 75, 77, 78, 91, 93, 138, 187, 190, 193, 196, 199, 217, 221, 277, 285, 295,
+    296, 306, 327, 328, 46,
+];
 
 /// All that are looked at.
-const LOOKED_AT: [u16; 122] = [2, 3, 4, 6, 9, 10, 13, 14, 21, 22, 32, 33, 40, 41, 43, 53, 56, 57, 58, 59, 60, 72, 76, 79, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 92, 94, 95, 130, 132, 133, 137, 157, 158, 161, 188, 189, 191, 192, 194, 195, 197, 198, 213, 231, 235, 253, 254, 257, 258, 259, 260, 261, 262, 263, 264, 265, 266, 267, 268, 269, 270, 271, 272, 275, 276, 278, 280, 281, 282, 283, 284, 288, 289, 290, 291, 292, 293, 294, 298, 300, 301, 303, 304, 308, 316, 317, 319, 321, 322, 323, 326, 332, 425, 426, 427, 428, 430, 432, 434, 435, 436, 437, 438, 439, 441, 447, 452, 463, 464, 465, 466];
+const LOOKED_AT: [u16; 122] = [
+    2, 3, 4, 6, 9, 10, 13, 14, 21, 22, 32, 33, 40, 41, 43, 53, 56, 57, 58, 59, 60, 72, 76, 79, 80, 81, 82, 83, 84, 85,
+    86, 87, 88, 89, 90, 92, 94, 95, 130, 132, 133, 137, 157, 158, 161, 188, 189, 191, 192, 194, 195, 197, 198, 213,
+    231, 235, 253, 254, 257, 258, 259, 260, 261, 262, 263, 264, 265, 266, 267, 268, 269, 270, 271, 272, 275, 276, 278,
+    280, 281, 282, 283, 284, 288, 289, 290, 291, 292, 293, 294, 298, 300, 301, 303, 304, 308, 316, 317, 319, 321, 322,
+    323, 326, 332, 425, 426, 427, 428, 430, 432, 434, 435, 436, 437, 438, 439, 441, 447, 452, 463, 464, 465, 466,
+];
 
 const fn classes() -> [u8; KNOWN_CALLS] {
     let mut classes = [0; KNOWN_CALLS];
@@ -130,6 +143,8 @@ fn finish(thread: &mut Thread, what: u32, number: u64, frame: &Frame) -> u64 {
     let result = frame.rax;
     const NEW: u32 = After::NewNumber as u32;
     const NEW_CLOSED: u32 = After::NewNumberClosed as u32;
+    const NEW_LIST: u32 = After::NewList as u32;
+    const LIST: u32 = After::List as u32;
     const FROM: u32 = After::NewNumberFrom as u32;
     const TWO: u32 = After::TwoNumbers as u32;
     const TWO_FOURTH: u32 = After::TwoNumbersFourth as u32;
@@ -139,6 +154,12 @@ fn finish(thread: &mut Thread, what: u32, number: u64, frame: &Frame) -> u64 {
     match what {
         NEW => return numbers::settle(home, result, false),
         NEW_CLOSED => return numbers::settle(home, result, true),
+        NEW_LIST => {
+            let settled = numbers::settle(home, result, true);
+            home.numbers.note_list(settled);
+            return settled;
+        }
+        LIST => return descriptors::without_hidden(home, frame.rsi, result),
         FROM => home.numbers.note_kernel(result),
         TWO | TWO_FOURTH => {
             let at = if what == TWO { frame.rdi } else { frame.r10 };
@@ -313,6 +334,10 @@ fn serve(thread: &mut Thread, frame: &mut Frame) -> Answer {
 /// A call whose first argument is a number of ours.
 fn serve_number(thread: &mut Thread, of: u32, (number, arguments): (u64, [u64; 6])) -> Answer {
     let [_, b, c, d, ..] = arguments;
+    if !thread.home().numbers.is_ours(u64::from(of)) {
+        let after = if number == 217 { After::List } else { After::Nothing };
+        return Answer::issue(thread, number, arguments, after);
+    }
     let at = |offset: u64| if offset as i64 == -1 { At::Offset } else { At::Given(offset as i64) };
     let outcome = match number {
         0 => data::read(thread, of, At::Offset, b, c),

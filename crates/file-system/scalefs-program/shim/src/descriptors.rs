@@ -121,7 +121,7 @@ fn data_is_open(thread: &Thread, number: u32) -> Result<(), Errno> {
 /// The kernel has put something at a number that may have been ours.
 pub(crate) fn replaced(thread: &Thread, number: u64) {
     let home = thread.home();
-    if home.numbers.is_ours(number) {
+    if home.numbers.is_ours(number) && !instance::planted("shim: what dup2 replaces stays") {
         locks::forget(thread, number as u32);
         let _ = instance::call(thread, |call| data::close(call, number as u32));
         home.numbers.free(number as u32);
@@ -243,4 +243,35 @@ fn close_in_kernel(home: &Home, (first, last): (u32, u32), flags: u64) {
     if done == 0 && flags & CLOSE_RANGE_CLOEXEC == 0 {
         home.numbers.note_all_closed(first, last);
     }
+}
+
+/// Takes numbers out of a listing that the kernel has made which a program would not know of; returns how long it is then. A part of
+/// the list of which nothing is left is not told from its end: the kernel tells all of it at once.
+pub(crate) fn without_hidden(home: &Home, at: u64, length: u64) -> u64 {
+    const NAME: u64 = 19;
+    let (mut from, mut to) = (0, 0);
+    while from < length {
+        let mut entry = [0_u8; 320];
+        let head = crate::guarded::read_value::<[u8; 18]>(at + from).unwrap_or([0; 18]);
+        let bytes = u64::from(u16::from_le_bytes([head[16], head[17]]));
+        if bytes <= NAME || bytes > entry.len() as u64 {
+            return length;
+        }
+        let entry = &mut entry[..bytes as usize];
+        if crate::guarded::read_bytes(entry, at + from).is_err() {
+            return length;
+        }
+        let name = entry[NAME as usize..].split(|byte| *byte == 0).next().unwrap_or_default();
+        let is_number = !name.is_empty() && name.len() < 8 && name.iter().all(u8::is_ascii_digit);
+        let number =
+            name.iter().fold(0_u32, |number, digit| number.wrapping_mul(10).wrapping_add(u32::from(digit & 0xf)));
+        if !is_number || !home.numbers.is_hidden(number) {
+            if from != to && crate::guarded::write_bytes(at + to, entry).is_err() {
+                return length;
+            }
+            to += bytes;
+        }
+        from += bytes;
+    }
+    to
 }

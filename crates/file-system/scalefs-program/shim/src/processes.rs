@@ -206,7 +206,9 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
             return Err(errno.number());
         }
     };
-    home.copy_from(thread.home());
+    if !instance::planted("shim: a child in its parent's memory knows no numbers") {
+        home.copy_from(thread.home());
+    }
     home.sit(seat, owner);
     home.receives.store(true, Ordering::Relaxed);
     home.seat().set_entry(Entry { process: handed_over, works_inside: false }, &[]);

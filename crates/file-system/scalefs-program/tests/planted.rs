@@ -1,0 +1,122 @@
+//! Faults that are planted in the shim and the supervisor, each of which a script must show: what it prints in a tree is not what it
+//! prints on tmpfs, or it does not end. `cargo test -p scalefs-program --features planted-faults --test planted`.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use support::{Scratch, run_in_tree};
+
+/// So long a script may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a script prints; nothing if it does not end.
+fn said(mut command: Command, place: &Path, script: &str) -> Option<String> {
+    command.args(["-c", script]).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = command.spawn().expect("there is a shell");
+    let started = Instant::now();
+    while running.try_wait().expect("ours").is_none() {
+        if started.elapsed() > PATIENCE {
+            let _ = running.kill();
+            let _ = running.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = running.wait_with_output().expect("ours");
+    let both = [output.stdout, output.stderr].concat();
+    let code = output.status.code();
+    Some(format!("{}{code:?}", String::from_utf8_lossy(&both)).replace(place.to_str().expect("plain letters"), "TOP"))
+}
+
+/// Whether a script prints in a tree what it prints on tmpfs, with a fault.
+fn is_same(fault: &str, script: &str) -> bool {
+    let (hidden, tmpfs) = (Scratch::new(), Scratch::below(Path::new("/dev/shm")));
+    let mut ours = run_in_tree(&hidden.0, &["--size", "2M"], "bash");
+    ours.env("COMMUTANT_PLANTED_FAULT", fault);
+    let mut theirs = Command::new("bash");
+    theirs.current_dir(&tmpfs.0);
+    said(ours, &hidden.0, script) == said(theirs, &tmpfs.0, script)
+}
+
+/// Each fault, and the script that shows it.
+const FAULTS: [(&str, &str); 11] = [
+    (
+        "shim: exec closes nothing",
+        "python3 -c 'import os; n = os.open(\"f\", os.O_CREAT | os.O_RDWR); os.execlp(\"sh\", \"sh\", \"-c\", \"echo x >&%d\" % n)'; cat f",
+    ),
+    ("shim: a handler runs in the middle of a call", INTERRUPTED),
+    (
+        "shim: what the kernel opens stays where it is",
+        "exec 3> f; exec 3>&-; python3 -c 'import os; a = os.open(\"f\", 0); os.close(a); print(os.open(\"/dev/null\", 0))'",
+    ),
+    (
+        "shim: what dup2 replaces stays",
+        "python3 -c 'import os; a = os.open(\"f\", 65); n = os.open(\"/dev/null\", 1); os.dup2(n, a); print(os.fstat(a).st_rdev > 0)'",
+    ),
+    ("shim: nobody climbs out of the tree", "cat ../../../../../../../../etc/hostname | wc -l"),
+    ("shim: links that lead out end in the tree", "ln -s /etc/hostname l; cat l | wc -l"),
+    (
+        "shim: buffers are not looked at",
+        "python3 -c 'import ctypes, os; n = os.open(\"f\", 66); os.write(n, b\"x\"); os.lseek(n, 0, 0); c = ctypes.CDLL(None, use_errno=True); print(c.read(n, ctypes.c_void_p(16), 1), ctypes.get_errno())'",
+    ),
+    ("shim: a lock is given to everybody", LOCKED),
+    ("shim: locks outlive the descriptor", LOCKED),
+    (
+        "shim: a child in its parent's memory knows no numbers",
+        "python3 -c 'import os, subprocess; n = os.open(\"f\", 66); os.write(n, b\"words\"); os.lseek(n, 0, 0); print(subprocess.run([\"cat\"], stdin=n, stdout=subprocess.PIPE).stdout)'",
+    ),
+    ("shim: a full tree is not looked through", FULL),
+];
+
+const FULL: &str = "for n in 1 2 3 4 5 6; do head -c 1900000 /dev/zero > f; stat -c %s f; rm f; done";
+
+const LOCKED: &str = r#"python3 -c '
+import fcntl, os
+a = os.open("f", 66)
+fcntl.lockf(a, fcntl.LOCK_EX)
+def ask():
+    if os.fork() == 0:
+        try: fcntl.lockf(a, fcntl.LOCK_EX | fcntl.LOCK_NB); print("free", flush=True)
+        except OSError as error: print(error.errno, flush=True)
+        os._exit(0)
+    os.wait()
+ask(); os.close(os.open("f", 0)); ask()'"#;
+
+const INTERRUPTED: &str = r#"python3 -c '
+import os, signal
+count = 0
+def handler(*_):
+    global count
+    count += 1
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+for n in range(20000):
+    name = "f%d" % (n % 7)
+    os.close(os.open(name, 66)); os.stat(name); os.unlink(name)
+signal.setitimer(signal.ITIMER_REAL, 0, 0)
+print(count > 5)'"#;
+
+#[test]
+fn each_planted_fault_is_found() {
+    let (mut missed, mut seen) = (Vec::new(), Vec::new());
+    for (fault, script) in FAULTS {
+        assert!(is_same("", script), "{fault}: without it {script} prints something else, too");
+        if is_same(fault, script) { missed.push(fault) } else { seen.push(fault) }
+    }
+    println!("found: {seen:#?}");
+    assert!(missed.is_empty(), "missed: {missed:#?}");
+}
+
+#[test]
+fn who_is_killed_must_be_repaired() {
+    let killed = "mkdir k; cd k; for v in a b c d e f; do sh -c 'while :; do echo > $0; mv $0 x; rm -f x; done' $v & done 2> /dev/null
+        sleep 0.2; kill -9 $(jobs -p); wait 2> /dev/null; sleep 0.1; for n in 1 2 3 4 5 6 7 8 9; do echo > p; mv p x; rm x; done; echo went on";
+    assert!(is_same("", killed));
+    let fault = "run: nobody repairs what the dead leave";
+    let found = (0..10).any(|_| !is_same(fault, killed));
+    assert!(found, "missed: {fault}");
+}
