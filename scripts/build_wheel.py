@@ -23,6 +23,9 @@ _NO_COMMIT = "315532800"
 
 SCALEFS = ROOT / "packages" / "scalefs"
 
+PROGRAMS = ROOT / "target" / "scalefs-wheel-data" / "scripts"
+"""Where maturin takes the program `scalefs` from (packages/scalefs/pyproject.toml)."""
+
 
 def build(folder: Path, project: Path = ROOT, **environment: str) -> Path:
     """Builds a project's wheel into a folder and returns its path, with changes of the environment.
@@ -38,9 +41,19 @@ def build(folder: Path, project: Path = ROOT, **environment: str) -> Path:
     if project == ROOT:
         shutil.rmtree(MANUAL, ignore_errors=True)
         run([VENV / "bin" / "commutant", "help", "--man-pages", MANUAL])
+    if project == SCALEFS:
+        build_program()
     run([*command, "--out", folder], env={"SOURCE_DATE_EPOCH": when, **environment}, folder=project)
     (built,) = folder.glob(f"{name}-*.whl")
     return built
+
+
+def build_program() -> None:
+    """Builds the program `scalefs`, which the wheel of that name installs beside the package."""
+    run(["cargo", "build", "--quiet", "--release", "--locked", "--offline", "--package", "scalefs-program"], folder=ROOT)
+    shutil.rmtree(PROGRAMS, ignore_errors=True)
+    PROGRAMS.mkdir(parents=True)
+    shutil.copy(ROOT / "target" / "release" / "scalefs", PROGRAMS)
 
 
 def _time_of_commit() -> str:

@@ -27,7 +27,7 @@ _NAMED = re.compile(r'"([a-z-]+: [^"\n]+)"')
 
 def asked() -> dict[str, Path]:
     """By fault: the file with the place that it changes."""
-    sources = sorted(path for path in ROOT.glob("crates/*/*/src/**/*.rs"))
+    sources = sorted(path for folder in ("src", "shim/src") for path in ROOT.glob(f"crates/*/*/{folder}/**/*.rs"))
     models = sorted(path for path in ROOT.glob("crates/*/*/tests/**/*.rs"))
     return {name: path for path in (*models, *sources) for name in _ASKED.findall(path.read_text(encoding="utf-8"))}
 

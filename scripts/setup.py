@@ -161,6 +161,7 @@ def scalefs_package(toolchain: Toolchain) -> None:
     modules = [*(SCALEFS / "src" / "scalefs").glob("_native*.so")]
     if is_current("scalefs", key, modules) and modules:
         return
+    (ROOT / "target" / "scalefs-wheel-data").mkdir(parents=True, exist_ok=True)  # as above
     with timed("package scalefs", "built and installed"):
         install_editable(SCALEFS)
     record("scalefs", key)

@@ -21,7 +21,15 @@ def test_the_command_prints_the_version() -> None:
     assert command("commutant", "--version").split()[-1] == commutant.__version__
 
 
-@pytest.mark.parametrize("folder", ["fuzz", "src/commutant/targets/gallery/rust", "src/commutant/targets/library/rust"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "fuzz",
+        "crates/file-system/scalefs-program/shim",
+        "src/commutant/targets/gallery/rust",
+        "src/commutant/targets/library/rust",
+    ],
+)
 def test_packages_outside_of_the_workspace_agree(folder: str) -> None:
     package = toml(f"{folder}/Cargo.toml")["package"]
     ours = toml("Cargo.toml")["workspace"]["package"]

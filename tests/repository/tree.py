@@ -43,9 +43,9 @@ def toml(path: str) -> dict[str, Any]:
 
 
 def crates() -> list[str]:
-    """The workspace's crates, each by its folder below crates/: group and name."""
+    """The workspace's crates, each by its folder below crates/: group and name. What lies in one's folder is no member."""
     folder = ROOT / "crates"
-    manifests = (file for file in tracked() if file.name == "Cargo.toml" and file.is_relative_to(folder))
+    manifests = (file for file in tracked() if file.match("crates/*/*/Cargo.toml"))
     return sorted(str(file.parent.relative_to(folder)) for file in manifests)
 
 

@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
+mod arguments;
+#[cfg(target_os = "linux")]
 mod copies;
 #[cfg(target_os = "linux")]
 mod door;

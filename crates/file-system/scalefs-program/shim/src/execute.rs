@@ -36,6 +36,8 @@ const SET_GROUP: u32 = 0o2000;
 
 /// The beginning of the variable by which a loader finds its seat.
 pub(crate) const SEAT_VARIABLE: &[u8] = b"SCALEFS_SEAT=";
+/// That of a second one, without which the stack would not be aligned: the supervisor says in it which signals are blocked.
+pub(crate) const MASK_VARIABLE: &[u8] = b"SCALEFS_SEAT2=";
 
 /// What a script adds: its interpreter, one argument perhaps, and the path of the script.
 struct Script {
@@ -331,7 +333,7 @@ fn begin(
     let control = instance::control();
     let seat_bytes = seat_variable(&mut seat_text, home.seat_number(), control.descriptors.memory);
     let seat = lists.put_text(&seat_text[..seat_bytes]);
-    let padding = lists.put_text(b"SCALEFS_SEAT2=");
+    let padding = lists.put_text(MASK_VARIABLE);
     let mut before = [0_u64; 3];
     let mut before_count = 0;
     if let Some(script) = script {

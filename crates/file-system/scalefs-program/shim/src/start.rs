@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use shared_instance::{AttachError, BASE, Control, bury};
 
 use crate::elf::MAX_SEGMENTS;
-use crate::execute::SEAT_VARIABLE;
+use crate::execute::{MASK_VARIABLE, SEAT_VARIABLE};
 use crate::home::Home;
 use crate::instance::{self, Here};
 use crate::loaded::{self, Loaded};
@@ -140,6 +140,13 @@ fn seat_of(stack: &Stack) -> (usize, u64) {
     }
 }
 
+/// The signals that the first program of a tree begins with blocked; a later one has those of the program before.
+fn mask_of(stack: &Stack) -> Option<u64> {
+    let value = stack.ours().find_map(|index| text_at(stack.word(index)).strip_prefix(MASK_VARIABLE))?;
+    let digits = value.iter().map(|digit| u64::from(digit.wrapping_sub(b'0')));
+    (!value.is_empty()).then(|| digits.fold(0_u64, |mask, digit| mask.wrapping_mul(10).wrapping_add(digit)))
+}
+
 /// Maps the memory of the instance.
 fn map(memory: u64) -> &'static Control {
     let mut status = [0_u64; 18];
@@ -177,6 +184,7 @@ pub(crate) fn arm() {
 pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
     let stack = Stack { top };
     let (seat_number, memory) = seat_of(&stack);
+    let mask = mask_of(&stack);
     let control = map(memory);
     // SAFETY: all of it is mapped, for good, and was made before the first program began.
     let Some((arena, file_system)) = (unsafe { control.instance() }) else {
@@ -217,6 +225,9 @@ pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
     });
     let entry = load(thread, &stack, random);
     arm();
+    if let Some(mask) = mask {
+        signals::set_mask(mask);
+    }
     // SAFETY: room of the caller's.
     unsafe { *result = [entry, stack.top as u64] };
 }

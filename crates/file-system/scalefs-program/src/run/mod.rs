@@ -39,8 +39,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     options.to.as_deref().map_or(Ok(()), copies::check_target)?;
     let made = start::make(options, &top)?;
     let program = program::find(&options.program, &top, made.instance.files())?;
-    let signals = supervisor::hear()?;
-    let child = start::start(&made, options, &top, &program)?;
+    let (signals, mask) = supervisor::hear()?;
+    let child = start::start(&made, options, (&top, &program), mask)?;
     let ended = supervisor::supervise(&made.instance, child, &signals)?;
     if let Some(to) = &options.to {
         let copied = copies::save(made.instance.files(), &start::bytes(&top), to)?;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::options::{Arguments, DEFAULT_SIZE_BYTES, absolute, parse_size};
+use crate::arguments::{Arguments, DEFAULT_SIZE_BYTES, absolute, parse_size};
 
 pub(crate) const RUN_HELP: &str = "\
 scalefs run [OPTIONS] -- PROGRAM [ARGUMENTS]

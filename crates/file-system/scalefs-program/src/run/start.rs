@@ -138,8 +138,13 @@ fn umask() -> u32 {
     mask.bits()
 }
 
-/// Starts the first process.
-pub(super) fn start(made: &Made, options: &RunOptions, top: &Path, program: &Program) -> Result<Child, String> {
+/// Starts the first process, with these signals blocked.
+pub(super) fn start(
+    made: &Made,
+    options: &RunOptions,
+    (top, program): (&Path, &Program),
+    mask: u64,
+) -> Result<Child, String> {
     let wrong = |error: std::io::Error| format!("making the first process: {error}");
     let control = made.instance.control();
     let (seat_number, owner) = control.seats.take().ok_or("there is no seat for a process")?;
@@ -163,7 +168,9 @@ pub(super) fn start(made: &Made, options: &RunOptions, top: &Path, program: &Pro
     let mut command = Command::new(format!("/proc/self/fd/{}", control.descriptors.loader));
     let (first, rest) = program.arguments.split_first().ok_or("a program has a name")?;
     command.arg0(first).args(rest).args(&options.arguments).current_dir(top);
-    command.env("SCALEFS_SEAT", format!("{seat_number},{}", control.descriptors.memory)).env("SCALEFS_SEAT2", "");
+    command
+        .env("SCALEFS_SEAT", format!("{seat_number},{}", control.descriptors.memory))
+        .env("SCALEFS_SEAT2", mask.to_string());
     let child = command.spawn().map_err(|error| format!("starting the loader: {error}"))?;
     seat.set_process(child.id().cast_signed());
     Ok(child)

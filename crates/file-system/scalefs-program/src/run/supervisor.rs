@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -29,12 +29,15 @@ struct Watched {
     ended: OwnedFd,
 }
 
-/// The signals that the supervisor hears of, instead of being ended by them: before the first process is there.
-pub(super) fn hear() -> Result<SignalFd, String> {
+/// The signals that the supervisor hears of, instead of being ended by them: before the first process is there. And those that were
+/// blocked before, a bit each, as the program is to begin.
+pub(super) fn hear() -> Result<(SignalFd, u64), String> {
     // What the terminal sends (INT, QUIT) reaches the program itself.
     let heard = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT].into_iter().collect::<SigSet>();
-    heard.thread_block().map_err(wrong)?;
-    SignalFd::with_flags(&heard, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(wrong)
+    let before = heard.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(wrong)?;
+    let mask = before.iter().fold(0, |mask, signal| mask | 1 << (signal as u64 - 1));
+    let signals = SignalFd::with_flags(&heard, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(wrong)?;
+    Ok((signals, mask))
 }
 
 fn wrong(errno: Errno) -> String {

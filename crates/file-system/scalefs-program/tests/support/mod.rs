@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -140,4 +140,57 @@ pub fn run_in_tree(top: &Path, options: &[&str], program: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scalefs"));
     command.arg("run").args(options).arg("--at").arg(top).arg("--").arg(program);
     command
+}
+
+/// A timer interrupts calls; its handler makes files, or leaves by a jump.
+pub const INTERRUPTED: &str = r#"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+static volatile int fired, wrong, jumps;
+static sigjmp_buf back;
+static void handler(int signal) {
+    char name[32];
+    sprintf(name, "s%d", ++fired % 50);
+    int file = open(name, O_CREAT | O_RDWR, 0644);
+    if (file < 0 || write(file, "x", 1) != 1 || close(file)) wrong++;
+    unlink(name);
+    if (jumps) siglongjmp(back, signal);
+}
+int main(int count, char **arguments) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct itimerval timer = {{0, 200}, {0, 200}};
+    struct stat status;
+    volatile long done = 0;
+    jumps = count > 1;
+    sigaction(SIGALRM, &action, 0);
+    setitimer(ITIMER_REAL, &timer, 0);
+    sigsetjmp(back, 1);
+    while (done < 60000) {
+        char name[32];
+        sprintf(name, "f%ld", done++ % 7);
+        int file = open(name, O_CREAT | O_RDWR, 0644);
+        if (file < 0 || stat(name, &status) || close(file) || unlink(name)) wrong++;
+    }
+    timer.it_value.tv_usec = timer.it_interval.tv_usec = 0;
+    setitimer(ITIMER_REAL, &timer, 0);
+    printf("%d %d\n", fired > 5, wrong);
+}
+"#;
+
+/// A program of C; nothing, and why, where it cannot be built.
+pub fn compiled(place: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
+    let (text, program) = (place.join("program.c"), place.join("program"));
+    fs::write(&text, source).expect("our directory");
+    let built =
+        Command::new("gcc").args(["-O1", "-o"]).arg(&program).arg(&text).args(options).stderr(Stdio::null()).status();
+    let is_there = built.is_ok_and(|status| status.success());
+    if !is_there {
+        eprintln!("not tested: gcc {options:?} does not build programs here");
+    }
+    is_there.then_some(program)
 }
