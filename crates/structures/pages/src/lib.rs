@@ -35,7 +35,7 @@
 #![warn(clippy::missing_errors_doc)]
 #![cfg_attr(not(loom), no_std)]
 
-pub mod shared_bytes;
+pub use shared_bytes;
 
 use core::alloc::Layout;
 use core::mem::offset_of;

@@ -4,6 +4,8 @@
 //! Rust such a copy must not be an ordinary one: a data race is undefined even if its result is dropped. On x86-64 the
 //! copy is in assembler, which the language does not look into and which copies what is there, each byte once; elsewhere it is
 //! one atomic access per byte. Order with the version comes from the fences around it.
+#![warn(clippy::missing_errors_doc)]
+#![no_std]
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use core::sync::atomic::{AtomicU8, Ordering};
