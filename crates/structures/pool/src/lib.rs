@@ -29,11 +29,13 @@ mod memory;
 
 #[cfg(feature = "emulated")]
 pub mod emulated;
+#[cfg(feature = "files")]
+pub mod file;
 pub mod log;
 pub mod ring;
 
 pub use checksum::checksum;
-pub use coherence::{Answerer, CoherenceTest, Judgement, Question};
+pub use coherence::{Answerer, CoherenceTest, DOMAINS, Judgement, Question};
 pub use coherent::Coherent;
 pub use instructions::Instructions;
 pub use line::{LINE_BYTES, line_of, lines_of};

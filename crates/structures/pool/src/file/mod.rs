@@ -1,0 +1,404 @@
+//! A pool in a file that domains map: below `/dev/shm` on one machine, or a file or device of memory that hosts share (DAX).
+//!
+//! ```no_run
+//! use pool::Memory;
+//! use pool::file::{Pool, create};
+//!
+//! create("/dev/shm/example".as_ref(), 1 << 20, 2)?;
+//! let pool = Pool::join("/dev/shm/example".as_ref(), 0)?;     // another process joins as domain 1
+//! let memory = pool.memory();
+//! memory.write(pool.first_free(), b"hello")?;
+//! memory.write_back(pool.first_free(), 5)?;
+//! memory.drain()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! **Who is in it.** A process that joins as a domain holds a lock of the operating system on that domain's line, so that two
+//! of one number are refused and a process that dies frees it. Hosts do not see each other's locks: there the line itself says
+//! who has joined, and a number that another host has left behind is [taken over](Pool::take_over) by name.
+
+mod error;
+mod gone;
+mod header;
+
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicBool;
+use std::boxed::Box;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+pub use error::{PoolError, Reason};
+pub use header::VERSION;
+
+use crate::coherence::{Answerer, CoherenceTest, DOMAINS, Question};
+use crate::instructions::Instructions;
+use crate::line::LINE_BYTES;
+use crate::mapped::Mapped;
+use crate::memory::{Fault, Memory, Use};
+use header::{Header, MAGIC, Refused, word};
+
+/// Words of a domain's line.
+const FREE: u64 = 0;
+const JOINED: u64 = 1;
+
+/// Makes a file a pool for so many domains; all of its bytes are zero but for the header. A file that is a pool nobody has
+/// joined is made anew; a device keeps its size.
+///
+/// # Errors
+/// [`Reason::TooSmall`], [`Reason::Domains`], [`Reason::Joined`], and what the system refuses.
+pub fn create(path: &Path, size_bytes: usize, domain_count: usize) -> Result<(), PoolError> {
+    let fail = |reason| PoolError::new(path, reason);
+    if !(1..=DOMAINS).contains(&domain_count) {
+        return Err(fail(Reason::Domains(domain_count)));
+    }
+    let header = Header { domain_count, size_bytes };
+    let least_bytes = header.first_free() + LINE_BYTES;
+    if size_bytes < least_bytes || !size_bytes.is_multiple_of(LINE_BYTES) {
+        return Err(fail(Reason::TooSmall { size_bytes: size_bytes as u64, least_bytes: least_bytes as u64 }));
+    }
+    let system = |call| move |error| PoolError::new(path, Reason::System(call, error));
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(system("open"))?;
+    let data = file.metadata().map_err(system("stat"))?;
+    let is_device = data.file_type().is_char_device() || data.file_type().is_block_device();
+    if !is_device && data.len() != 0 {
+        let mut magic = [0; 8];
+        let count = file.read_at(&mut magic, 0).map_err(system("read"))?;
+        if count < magic.len() || magic != MAGIC {
+            return Err(fail(Reason::NoPool));
+        }
+    }
+    for domain in 0..DOMAINS {
+        if !lock(&file, domain).map_err(system("lock"))? {
+            return Err(fail(Reason::Joined { domain }));
+        }
+    }
+    if !is_device {
+        // Shorter first: what was there is zero afterwards.
+        file.set_len(0).map_err(system("truncate"))?;
+        file.set_len(size_bytes as u64).map_err(system("truncate"))?;
+    }
+    let mapping = Mapping::of(&file, size_bytes, path)?;
+    let memory = mapping.memory();
+    let write = || -> Result<(), Fault> {
+        let zeros = [0; 4096];
+        for at in (LINE_BYTES..header.first_free()).step_by(zeros.len()) {
+            memory.write(at, &zeros[..zeros.len().min(header.first_free() - at)])?;
+        }
+        memory.write_back(0, header.first_free())?;
+        memory.drain()?;
+        // Last: a file is a pool only once the rest is.
+        memory.write(0, &header.encode())?;
+        memory.write_back(0, LINE_BYTES)?;
+        memory.drain()
+    };
+    write().map_err(|fault| fail(Reason::System("write", io::Error::other(fault))))
+}
+
+/// Takes the lock of a domain on the file; whether it was free. The lock is of the open file, and goes with it.
+fn lock(file: &File, domain: usize) -> io::Result<bool> {
+    // SAFETY: all zero is a valid one; the kernel reads it.
+    let mut wanted: libc::flock = unsafe { core::mem::zeroed() };
+    wanted.l_type = libc::F_WRLCK as libc::c_short;
+    wanted.l_whence = libc::SEEK_SET as libc::c_short;
+    wanted.l_start = Header::line_of_domain(domain) as libc::off_t;
+    wanted.l_len = LINE_BYTES as libc::off_t;
+    // SAFETY: a valid descriptor and lock.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const wanted) } == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        error => Err(error),
+    }
+}
+
+/// A number of this start of this host.
+fn host() -> u64 {
+    let text = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    u64::from(crate::checksum(1, &text)) << 32 | u64::from(crate::checksum(2, &text)) | 1
+}
+
+/// Memory of a file, mapped.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+    instructions: Instructions,
+    slot: usize,
+    /// In a place of its own, since the handler of the signal has its address.
+    truncated: Box<AtomicBool>,
+}
+
+// SAFETY: it is an address that is mapped until it is dropped; all accesses are by `Mapped`.
+unsafe impl Send for Mapping {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn of(file: &File, length: usize, path: &Path) -> Result<Mapping, PoolError> {
+        let fail = |reason| PoolError::new(path, reason);
+        let instructions = Instructions::detect().ok_or_else(|| fail(Reason::NoInstructions))?;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(core::ptr::null_mut(), length, rights, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(fail(Reason::System("mmap", io::Error::last_os_error())));
+        }
+        let truncated = Box::new(AtomicBool::new(false));
+        let watched = gone::watch(start.addr(), length, &truncated);
+        match (NonNull::new(start.cast()), watched) {
+            (Some(start), Some(slot)) => Ok(Mapping { start, length, instructions, slot, truncated }),
+            _ => {
+                // SAFETY: mapped above, and used by nothing.
+                unsafe { libc::munmap(start, length) };
+                Err(fail(Reason::TooManyMappings))
+            }
+        }
+    }
+
+    fn memory(&self) -> Mapped<'_> {
+        // SAFETY: mapped until `self` is dropped, at the beginning of a page; other processes go through this crate as
+        // well; the handler of SIGBUS replaces what goes away.
+        unsafe { Mapped::new(self.start, self.length, self.instructions, &self.truncated) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        gone::forget(self.slot);
+        // SAFETY: mapped by `of`; borrows of the memory have ended.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A pool that this process has joined as one domain.
+#[derive(Debug)]
+pub struct Pool {
+    mapping: Mapping,
+    header: Header,
+    domain: usize,
+    /// Holds the domain's lock.
+    _file: File,
+}
+
+impl Pool {
+    /// Joins the pool as this domain.
+    ///
+    /// # Errors
+    /// A [`Reason`] why the file is no pool that can be joined, or the domain is in use.
+    pub fn join(path: &Path, domain: usize) -> Result<Pool, PoolError> {
+        Pool::enter(path, domain, false)
+    }
+
+    /// Joins as a domain that another host has left without saying so. Whoever calls it knows that the other one has ended.
+    ///
+    /// # Errors
+    /// As for [`Pool::join`].
+    pub fn take_over(path: &Path, domain: usize) -> Result<Pool, PoolError> {
+        Pool::enter(path, domain, true)
+    }
+
+    fn enter(path: &Path, domain: usize, takes_over: bool) -> Result<Pool, PoolError> {
+        let fail = |reason| PoolError::new(path, reason);
+        let (file, header) = open(path)?;
+        if domain >= header.domain_count {
+            return Err(fail(Reason::NoSuchDomain { domain, domain_count: header.domain_count }));
+        }
+        let is_free = lock(&file, domain).map_err(|error| fail(Reason::System("lock", error)))?;
+        let mapping = Mapping::of(&file, header.size_bytes, path)?;
+        let memory = mapping.memory();
+        let at = Header::line_of_domain(domain);
+        let mut line = [0; LINE_BYTES];
+        let look = |line: &mut [u8]| -> Result<(), Fault> {
+            memory.invalidate(at, LINE_BYTES)?;
+            memory.read(at, line)
+        };
+        look(&mut line).map_err(|fault| fail(Reason::System("read", io::Error::other(fault))))?;
+        let is_elsewhere = word(&line, 0) == JOINED && word(&line, 8) != host();
+        if !is_free || is_elsewhere && !takes_over {
+            return Err(fail(Reason::InUse { domain, process: word(&line, 16), is_elsewhere: is_free }));
+        }
+        let incarnation = word(&line, 24).wrapping_add(1);
+        let pool = Pool { mapping, header, domain, _file: file };
+        pool.say(JOINED, incarnation).map_err(|fault| fail(Reason::System("write", io::Error::other(fault))))?;
+        Ok(pool)
+    }
+
+    /// Writes this domain's line.
+    fn say(&self, state: u64, incarnation: u64) -> Result<(), Fault> {
+        let mut line = [0; LINE_BYTES];
+        for (index, value) in [state, host(), u64::from(std::process::id()), incarnation].into_iter().enumerate() {
+            line[8 * index..8 * index + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let (memory, at) = (self.memory(), Header::line_of_domain(self.domain));
+        memory.declare(at, LINE_BYTES, Use::Register { writer: self.domain })?;
+        memory.write(at, &line)?;
+        memory.write_back(at, LINE_BYTES)?;
+        memory.drain()
+    }
+
+    /// Its memory, with the processor's instructions.
+    pub fn memory(&self) -> Mapped<'_> {
+        self.mapping.memory()
+    }
+
+    /// The number of this domain.
+    pub fn domain(&self) -> usize {
+        self.domain
+    }
+
+    /// Domains that the pool can have.
+    pub fn domain_count(&self) -> usize {
+        self.header.domain_count
+    }
+
+    /// Offset of the first byte that is not the pool's own.
+    pub fn first_free(&self) -> usize {
+        self.header.first_free()
+    }
+
+    /// Where the self-test of coherence lies.
+    pub fn coherence_test(&self) -> CoherenceTest {
+        self.header.coherence_test()
+    }
+
+    /// Asks the other domains whether the memory is coherent.
+    ///
+    /// # Errors
+    /// Faults of memory.
+    pub fn ask_for_coherence(&self) -> Result<Question<Mapped<'_>>, Fault> {
+        let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Question::ask(self.memory(), self.coherence_test(), self.domain, time.as_nanos() as u64 | 1)
+    }
+
+    /// Answers when others ask whether the memory is coherent.
+    ///
+    /// # Errors
+    /// Faults of memory.
+    pub fn answerer(&self) -> Result<Answerer<Mapped<'_>>, Fault> {
+        Answerer::new(self.memory(), self.coherence_test(), self.domain)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let line = Header::line_of_domain(self.domain) + 24;
+        let mut incarnation = [0; 8];
+        // If memory has gone, there is nobody to say it to.
+        let _ = self.memory().read(line, &mut incarnation);
+        let _ = self.say(FREE, u64::from_le_bytes(incarnation));
+    }
+}
+
+/// A domain of a pool, as its line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its number.
+    pub domain: usize,
+    /// The process that has joined as it, or was the last to.
+    pub process: u64,
+    /// It has joined, and is on this host and alive, or on another one.
+    pub is_joined: bool,
+    /// How often the number was joined.
+    pub incarnation: u64,
+}
+
+/// What a pool file says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Its bytes.
+    pub size_bytes: usize,
+    /// The first byte that its users have.
+    pub first_free: usize,
+    /// The domains that have ever joined.
+    pub members: std::vec::Vec<Member>,
+    /// Domains that it can have.
+    pub domain_count: usize,
+    /// The instructions for write-backs and invalidations here.
+    pub instructions: (&'static str, &'static str),
+}
+
+/// Looks at a pool without joining it.
+///
+/// # Errors
+/// A [`Reason`] why the file is no pool.
+pub fn inspect(path: &Path) -> Result<Status, PoolError> {
+    let (file, header) = open(path)?;
+    let mapping = Mapping::of(&file, header.size_bytes, path)?;
+    let memory = mapping.memory();
+    let mut members = std::vec::Vec::new();
+    for domain in 0..header.domain_count {
+        let (at, mut line) = (Header::line_of_domain(domain), [0; LINE_BYTES]);
+        let look = memory.invalidate(at, LINE_BYTES).and_then(|()| memory.read(at, &mut line));
+        look.map_err(|fault| PoolError::new(path, Reason::System("read", io::Error::other(fault))))?;
+        if word(&line, 24) != 0 {
+            let is_here = word(&line, 8) == host();
+            let is_locked = is_here && !lock(&file, domain).unwrap_or(true);
+            members.push(Member {
+                domain,
+                process: word(&line, 16),
+                is_joined: word(&line, 0) == JOINED && (is_locked || !is_here),
+                incarnation: word(&line, 24),
+            });
+        }
+    }
+    Ok(Status {
+        size_bytes: header.size_bytes,
+        first_free: header.first_free(),
+        members,
+        domain_count: header.domain_count,
+        instructions: mapping.instructions.names(),
+    })
+}
+
+/// Opens a file and reads its header, believing nothing of it.
+fn open(path: &Path) -> Result<(File, Header), PoolError> {
+    let fail = |reason| PoolError::new(path, reason);
+    let system = |call| move |error| PoolError::new(path, Reason::System(call, error));
+    // A named pipe that somebody put there must not keep us waiting.
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+        .map_err(system("open"))?;
+    let data = file.metadata().map_err(system("stat"))?;
+    let is_device = data.file_type().is_char_device() || data.file_type().is_block_device();
+    if !is_device && !data.is_file() {
+        return Err(fail(Reason::NoPool));
+    }
+    if !is_device && data.len() < LINE_BYTES as u64 {
+        return Err(fail(Reason::TooSmall { size_bytes: data.len(), least_bytes: LINE_BYTES as u64 }));
+    }
+    let mut line = [0; LINE_BYTES];
+    let head = Mapping::of(&file, 4096, path)?;
+    head.memory().read(0, &mut line).map_err(|fault| fail(Reason::System("read", io::Error::other(fault))))?;
+    let header = Header::decode(&line).map_err(|refused| {
+        fail(match refused {
+            Refused::NoPool => Reason::NoPool,
+            Refused::Version(version) => Reason::OtherVersion(version),
+            Refused::Damaged => Reason::Damaged,
+        })
+    })?;
+    if !is_device && data.len() < header.size_bytes as u64 {
+        return Err(fail(Reason::TooSmall { size_bytes: data.len(), least_bytes: header.size_bytes as u64 }));
+    }
+    Ok((file, header))
+}
+
+/// The path of a pool with this name on this machine: below `/dev/shm`.
+pub fn path_of(name: &str) -> PathBuf {
+    Path::new("/dev/shm").join(name)
+}
