@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::vec;
 use std::vec::Vec;
 
+use sync::mutant::planted;
+
 use crate::line::LINE_BYTES;
 
 /// What was known to a domain when it wrote: by domain, the time that it had heard of.
@@ -105,7 +107,7 @@ impl Caches {
     /// Memory gets the line, if the domain holds it dirty: all of it, so that what others wrote there is undone.
     pub fn write_back(&mut self, domain: usize, line: usize) {
         if let Some(held) = self.domains[domain].get_mut(line) {
-            if held.is_dirty {
+            if held.is_dirty && !planted("pool: an emulated write-back does not arrive") {
                 self.memory[line] = held.line.clone();
             }
             held.is_dirty = false;
@@ -134,7 +136,9 @@ impl Caches {
     /// The domain holds the line no more; dirty bytes go to memory.
     pub fn drop_line(&mut self, domain: usize, line: usize) {
         self.write_back(domain, line);
-        *self.domains[domain].place(line) = None;
+        if !planted("pool: an emulated cache keeps what it is to forget") {
+            *self.domains[domain].place(line) = None;
+        }
     }
 
     /// The domain loses all that it holds, dirty bytes too.

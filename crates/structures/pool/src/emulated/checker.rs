@@ -80,7 +80,7 @@ struct State {
 }
 
 /// Versions of a line that are kept, for readers that are late.
-const VERSIONS: usize = 4;
+const VERSIONS: usize = 8;
 
 /// Reports of more places than these are only counted.
 const KEPT: usize = 64;
@@ -414,7 +414,9 @@ impl Checker {
             let is_message = matches!(self.lines[line].used, Use::Messages { .. });
             // A reader may look at a message again until all of it is there.
             let is_again = is_message && self.lines[line].accepted.is_some_and(|(id, _)| version.id < id);
-            if is_again || number != 0 && version.number != number {
+            // Of a version that is too old to be kept, only a newer one with the same bytes may be left.
+            let is_forgotten = self.lines[line].versions.back().is_some_and(|oldest| number < oldest.number);
+            if is_again || number != 0 && version.number != number && !is_forgotten {
                 self.report(Kind::OtherVersionAccepted, domain, line, place, other);
             }
             self.lines[line].arrived = self.lines[line].arrived.max(version.id);

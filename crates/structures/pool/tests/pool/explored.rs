@@ -7,7 +7,7 @@ use pool::LINE_BYTES;
 use pool::emulated::explore::{Explored, World, explore};
 use pool::emulated::turns::{Program, Turns};
 use pool::emulated::{Domain, Emulated};
-use pool::ring::{Layout, Receiver, RingError, Sender};
+use pool::ring::{Layout, PAYLOAD_BYTES, Receiver, RingError, Sender};
 
 const LINES: usize = 2;
 const LIMIT: usize = 3_000_000;
@@ -16,13 +16,18 @@ fn layout() -> Layout {
     Layout { at: 0, line_count: LINES, salt: 3, sender: 0, receiver: 1, patience: u32::MAX }
 }
 
+/// Its bytes are in both halves of its line.
+fn message(number: u64) -> [u8; PAYLOAD_BYTES] {
+    [number as u8 + 1; PAYLOAD_BYTES]
+}
+
 fn sends(domain: Domain, count: u64, sent: Rc<Cell<u64>>) {
     let mut sender = Sender::new(domain.clone(), layout()).unwrap();
     for number in 0..count {
         loop {
             // All that it keeps; it has looked at no line for long.
             domain.at_rest(1 + number * 64 + sender.taken_lines());
-            match sender.send(&number.to_le_bytes()) {
+            match sender.send(&message(number)) {
                 Ok(()) => break,
                 Err(RingError::Full) => {}
                 Err(error) => panic!("{error}"),
@@ -36,7 +41,7 @@ fn sends(domain: Domain, count: u64, sent: Rc<Cell<u64>>) {
 fn receives(domain: Domain, count: u64, sent: Rc<Cell<u64>>) {
     let mut receiver = Receiver::new(domain.clone(), layout()).unwrap();
     for number in 0..count {
-        let mut bytes = [0; 8];
+        let mut bytes = [0; PAYLOAD_BYTES];
         loop {
             // What was sent decides what is right, so it is a part of the state.
             domain.at_rest(1 + (number * 64 + receiver.told_lines()) * 64 + sent.get());
@@ -44,7 +49,7 @@ fn receives(domain: Domain, count: u64, sent: Rc<Cell<u64>>) {
             match receiver.receive(&mut bytes).unwrap() {
                 None => assert!(!there, "message {number} was sent and is not there"),
                 Some(length) => {
-                    assert_eq!((length, u64::from_le_bytes(bytes)), (8, number), "another message");
+                    assert!(length == PAYLOAD_BYTES && bytes == message(number), "another message");
                     break;
                 }
             }
@@ -72,8 +77,8 @@ pub fn ring(count: u64) -> Explored {
 
 #[test]
 fn a_ring_is_right_in_every_state() {
-    // `MESSAGES=3` (half a minute with optimisation): lines are written over.
-    let explored = ring(std::env::var("MESSAGES").map_or(1, |count| count.parse().unwrap()));
+    // `POOL_MESSAGES=3` (half a minute with optimisation): lines are written over.
+    let explored = ring(std::env::var("POOL_MESSAGES").map_or(1, |count| count.parse().unwrap()));
     assert!(explored.ends > 0 && explored.states > 100, "{explored:?}");
     println!("{explored:?}");
 }

@@ -2,9 +2,9 @@
 //! adversary wrong values show, each from every seed. Built with `RUSTFLAGS="--cfg fuzzing"`, or `--cfg shuttle`.
 
 use pool::emulated::Emulated;
-use sync::mutant::plant;
+use sync::mutant::{must_be_caught, plant};
 
-use crate::{logs, rings};
+use crate::{cxl0, explored, logs, rings};
 
 const SEEDS: u64 = 20;
 const STEPS: u64 = 10_000;
@@ -94,4 +94,30 @@ fn planted_faults_of_logs_are_reported_and_show() {
         let run = logs::run(logs::adverse(seed), seed, u64::MAX, STEPS);
         (run.wrong, run.memory)
     });
+}
+
+/// What one message or three show in some order of steps.
+#[test]
+fn the_search_finds_planted_faults_of_rings() {
+    for (count, fault) in [
+        (1, "pool: a ring's line is not written back"),
+        (1, "pool: a ring's line is written back before it is whole"),
+        (1, "pool: the last line of a message is not written back"),
+        (1, "pool: lines of a ring are not drained"),
+        (1, "pool: a ring's line is not invalidated"),
+        (1, "pool: a ring's line is invalidated after it was read"),
+        (1, "pool: the checksum of a ring's line is not looked at"),
+        (3, "pool: the number of a ring's line is not looked at"),
+        (3, "pool: room in a ring is not looked at"),
+    ] {
+        must_be_caught(fault, || explored::ring(count));
+    }
+}
+
+#[test]
+fn an_emulator_that_is_wrong_is_found_by_other_rules() {
+    for fault in ["pool: an emulated write-back does not arrive", "pool: an emulated cache keeps what it is to forget"]
+    {
+        must_be_caught(fault, cxl0::search);
+    }
 }

@@ -1,6 +1,7 @@
 //! Memory that domains share, as its users see it.
 
 mod coherent;
+mod cxl0;
 mod discipline;
 mod explored;
 #[cfg(any(shuttle, fuzzing))]

@@ -136,14 +136,22 @@ fn run_with(memory: Emulated, seed: u64, count: u64, steps: u64, damages: Option
     Run { wrong: done.wrong.get(), memory, received: done.received.get() }
 }
 
+/// `POOL_CALLS=10000000`: so many calls on memory at least.
+pub fn calls_wanted() -> u64 {
+    std::env::var("POOL_CALLS").map_or(0, |count| count.parse().unwrap())
+}
+
 pub fn adverse(seed: u64) -> Emulated {
     Emulated::new(Layout::bytes(LINES), 2, seed).unwrap()
 }
 
 #[test]
 fn a_ring_is_right_under_every_adversary() {
-    let mut calls = 0;
-    for seed in 0..20 {
+    let (mut calls, wanted) = (0, calls_wanted());
+    for seed in 0.. {
+        if seed >= 20 && calls >= wanted {
+            break;
+        }
         let run = run(adverse(seed), seed, u64::MAX, 20_000);
         assert_eq!(run.wrong, None, "seed {seed}");
         assert_eq!(run.memory.report_count(), 0, "seed {seed}: {}", run.memory.reports()[0]);
@@ -159,4 +167,46 @@ fn wrong_bits_in_what_was_taken_lose_nothing() {
         let run = run_damaged(adverse(seed), seed, 20_000);
         assert_eq!(run.wrong, None, "seed {seed}");
     }
+}
+
+#[test]
+fn every_wrong_bit_of_a_line_is_noticed() {
+    for bit in 0..8 * pool::LINE_BYTES {
+        let memory = Emulated::calm(Layout::bytes(LINES), 2).unwrap();
+        let ring = Layout { patience: 5, ..layout(LINES) };
+        let mut sender = Sender::new(memory.domain(0), ring).unwrap();
+        let mut receiver = Receiver::new(memory.domain(1), ring).unwrap();
+        let mut buffer = [0; 256];
+        sender.send(b"one line").unwrap();
+        assert_eq!(receiver.receive(&mut buffer), Ok(Some(8)));
+        sender.send(&[7; 100]).unwrap();
+        let at = 2 * pool::LINE_BYTES;
+        memory.damage(at + bit / 8, bit as u32 % 8);
+        let looks: Vec<_> = (0..5).map(|_| receiver.receive(&mut buffer)).collect();
+        assert_eq!(looks[4], Err(RingError::Damaged { at }), "bit {bit}");
+        assert!(looks[..4].iter().all(|look| *look == Ok(None)), "bit {bit}: {looks:?}");
+        // A bit that comes back right was on its way.
+        memory.damage(at + bit / 8, bit as u32 % 8);
+        assert_eq!(receiver.receive(&mut buffer), Ok(Some(100)), "bit {bit}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_loses_nothing() {
+    let memory = Emulated::calm(Layout::bytes(LINES), 2).unwrap();
+    let mut sender = Sender::new(memory.domain(0), layout(LINES)).unwrap();
+    let mut receiver = Receiver::new(memory.domain(1), layout(LINES)).unwrap();
+    let longest = layout(LINES).longest_message_bytes();
+    assert_eq!(sender.send(&vec![0; longest + 1]), Err(RingError::TooLong { length: longest + 1, limit: longest }));
+    assert_eq!(sender.send(&vec![1; longest]), Ok(()));
+    assert_eq!(receiver.receive(&mut [0; 8]), Err(RingError::TooLong { length: longest, limit: 8 }));
+    assert_eq!(receiver.receive(&mut vec![0; longest]), Ok(Some(longest)));
+    assert_eq!(sender.send(&[]), Ok(()));
+    assert_eq!(receiver.receive(&mut []), Ok(Some(0)));
+    for layout in [Layout { at: 8, ..layout(LINES) }, layout(1)] {
+        let error = Sender::new(memory.domain(0), layout).unwrap_err();
+        assert_eq!(error, RingError::Layout { at: layout.at, line_count: layout.line_count });
+    }
+    let past = Sender::new(memory.domain(0), layout(LINES + 1)).unwrap_err();
+    assert!(matches!(past, RingError::Memory(pool::Fault::OutOfBounds { .. })));
 }
