@@ -27,6 +27,7 @@ NOT_COMMUTING_PER_PART = 100_000
 RIGHTS_PARTS = 10
 OTHER_SEEDS = 5
 ADYA_RUNS = 2_000
+POOL_CALLS = 10_000_000
 STRUCTURES = sorted(
     {path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs")} - {"history", "scalefs"}
 )
@@ -126,6 +127,15 @@ def test_long_runs_of_transactions_have_no_anomaly() -> None:
 
 def test_a_million_answers_are_one_transaction() -> None:
     run_test("transact", "misuse", {"ANSWERS": "1000000"})
+
+
+@pytest.mark.parametrize("structure", ["ring", "log"])
+def test_memory_without_coherence_has_no_report(structure: str) -> None:
+    run_test("pool", "pool", {"POOL_CALLS": str(POOL_CALLS)}, f"{structure}_is_right_under")
+
+
+def test_a_ring_is_explored_until_lines_are_written_over() -> None:
+    run_test("pool", "pool", {"POOL_MESSAGES": "3"}, "a_ring_is_right_in_every_state")
 
 
 @pytest.mark.parametrize("crate", MODELS)
