@@ -27,9 +27,8 @@ const HEADER_BYTES: usize = 4;
 
 /// A reply that is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a reply that is not taken keeps its place"]
+#[must_use = "a reply that is not taken stays in memory"]
 pub struct Ticket {
-    from: DomainNumber,
     number: u32,
 }
 
@@ -57,6 +56,7 @@ pub struct ReplyTooLong;
 /// What a reply that was asked for holds, or will.
 #[derive(Debug)]
 struct Expected {
+    from: DomainNumber,
     lines: usize,
     reply: Option<Vec<u8>>,
 }
@@ -134,11 +134,14 @@ impl<T: Transport> Endpoint<T> {
     ) -> Result<Ticket, SendError> {
         let lines = self.transport.lines_of(HEADER_BYTES + longest_reply_bytes);
         let ring = self.transport.ring_lines(Class::Replies);
-        let reserved = self.reserved_lines.borrow()[to.index()];
         if lines > ring {
             return Err(SendError::TooLong);
         }
-        if reserved + lines > ring && !planted("messages: a request reserves no place for its reply") {
+        if !self.has_place(to, lines) {
+            // Replies that have come give their places back.
+            self.collect_replies();
+        }
+        if !self.has_place(to, lines) && !planted("messages: a request reserves no place for its reply") {
             return Err(SendError::Full);
         }
         self.flush();
@@ -148,8 +151,12 @@ impl<T: Transport> Endpoint<T> {
         let number = self.next_number();
         self.send(to, class, &framed(number, request))?;
         self.reserved_lines.borrow_mut()[to.index()] += lines;
-        self.expected.borrow_mut().insert(number, Expected { lines, reply: None });
-        Ok(Ticket { from: to, number })
+        self.expected.borrow_mut().insert(number, Expected { from: to, lines, reply: None });
+        Ok(Ticket { number })
+    }
+
+    fn has_place(&self, to: DomainNumber, lines: usize) -> bool {
+        self.reserved_lines.borrow()[to.index()] + lines <= self.transport.ring_lines(Class::Replies)
     }
 
     fn next_number(&self) -> u32 {
@@ -165,26 +172,30 @@ impl<T: Transport> Endpoint<T> {
 
     /// The reply, if it has come.
     pub fn take_reply(&self, ticket: Ticket) -> Option<Vec<u8>> {
-        let mut message = Vec::new();
-        while !self.has_reply(ticket) && self.transport.receive_from(ticket.from, Class::Replies, &mut message) {
-            self.note_reply(&message);
+        if !self.has_reply(ticket) {
+            self.collect_replies();
         }
         let mut expected = self.expected.borrow_mut();
         expected.get(&ticket.number)?.reply.as_ref()?;
-        let Expected { lines, reply } = expected.remove(&ticket.number)?;
-        self.reserved_lines.borrow_mut()[ticket.from.index()] -= lines;
-        reply
+        expected.remove(&ticket.number)?.reply
     }
 
     fn has_reply(&self, ticket: Ticket) -> bool {
         self.expected.borrow().get(&ticket.number).is_none_or(|expected| expected.reply.is_some())
     }
 
-    fn note_reply(&self, message: &[u8]) {
-        // A reply that nobody expects, or one without a number, is noise of a peer.
-        let Some((number, reply)) = unframed(message) else { return };
-        if let Some(expected) = self.expected.borrow_mut().get_mut(&number) {
-            expected.reply.get_or_insert_with(|| reply.to_vec());
+    /// Takes all replies out of their rings, which gives their places back.
+    fn collect_replies(&self) {
+        let mut message = Vec::new();
+        while let Some(from) = self.transport.receive(Class::Replies, &mut message) {
+            // A reply that nobody expects from there, or one without a number, is noise of a peer.
+            let Some((number, reply)) = unframed(&message) else { continue };
+            let mut all = self.expected.borrow_mut();
+            let Some(expected) = all.get_mut(&number).filter(|it| it.from == from && it.reply.is_none()) else {
+                continue;
+            };
+            expected.reply = Some(reply.to_vec());
+            self.reserved_lines.borrow_mut()[from.index()] -= expected.lines;
         }
     }
 

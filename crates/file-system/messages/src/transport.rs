@@ -100,7 +100,7 @@ pub trait Transport {
     /// Takes a message of a class from any domain, none of which is passed over for ever.
     fn receive(&self, class: Class, message: &mut Vec<u8>) -> Option<DomainNumber>;
 
-    /// Lets others go on until a message may have come.
+    /// Lets others go on until a message other than a notice may have come.
     fn wait(&self);
 
     /// Lets others go on for about so long.

@@ -25,6 +25,11 @@ impl Credentials {
         Some(Credentials { user, group, groups, group_count: supplementary.len() as u8 })
     }
 
+    /// The supplementary groups.
+    pub fn supplementary(&self) -> &[u32] {
+        &self.groups[..usize::from(self.group_count)]
+    }
+
     /// Whether permission bits do not bind the caller.
     #[inline]
     pub fn is_superuser(&self) -> bool {
@@ -34,6 +39,6 @@ impl Credentials {
     /// Whether the caller is in a group.
     #[inline]
     pub fn is_in_group(&self, group: u32) -> bool {
-        self.group == group || self.groups[..usize::from(self.group_count)].contains(&group)
+        self.group == group || self.supplementary().contains(&group)
     }
 }

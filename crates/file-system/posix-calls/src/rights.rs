@@ -30,6 +30,18 @@ impl Need {
         Need(self.0 | other.0)
     }
 
+    /// The permissions as bits, for messages.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The permissions of these bits.
+    #[inline]
+    pub const fn from_bits(bits: u32) -> Need {
+        Need(bits & 7)
+    }
+
     /// Whether a caller has the permissions for an object (Linux: `generic_permission`).
     ///
     /// # Errors

@@ -123,7 +123,7 @@ impl Network {
         let sequence = self.sequence.get();
         self.sequence.set(sequence + 1);
         self.queues[to.index()].borrow_mut().put((from, class), (visible_ns, sequence), lines, message);
-        if self.states[to.index()].get() == State::Asleep {
+        if class != Class::Notices && self.states[to.index()].get() == State::Asleep {
             self.clocks[to.index()].set(self.clock_ns(to).max(visible_ns) + self.latencies.poll);
             self.make_ready(to);
         }
@@ -146,7 +146,10 @@ impl Network {
             Some((visible_ns, from)) if visible_ns <= self.clock_ns(own) => {
                 self.take_from(own, from, class, bytes).then_some(from)
             }
-            _ => None,
+            _ => {
+                self.spend(own, self.latencies.poll);
+                None
+            }
         }
     }
 

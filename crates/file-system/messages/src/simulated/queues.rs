@@ -82,8 +82,9 @@ impl Queues {
         }
     }
 
-    /// When the next of the classes that are served, or answered, is there.
+    /// When the next message is there that is answered or is an answer. Nobody waits for notices.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
-        CLASSES.into_iter().filter_map(|class| self.next(class)).map(|(visible_ns, _)| visible_ns).min()
+        let classes = CLASSES.into_iter().filter(|class| *class != Class::Notices);
+        classes.filter_map(|class| self.next(class)).map(|(visible_ns, _)| visible_ns).min()
     }
 }

@@ -8,7 +8,6 @@ use scalefs::{Credentials, Kind};
 
 use super::Systems;
 use super::maps::Maps;
-use super::ours::Memory;
 
 /// What both systems give for the call with this number in its sequence.
 pub type Both<'b> = dyn Fn(usize, &Call) -> [Outcome; 2] + 'b;
@@ -98,12 +97,12 @@ pub fn calls_of_bytes(bytes: &[u8]) -> Vec<Call> {
     calls
 }
 
-/// Makes the calls on ScaleFS and on `plain`; the first difference, if there is one.
-pub fn difference_from_plain(memory: &mut Memory, calls: &[Call]) -> Option<String> {
-    memory.with_empty(None, Credentials::SUPERUSER, |ours| {
+/// Makes the calls on a system and on `plain`; the first difference, if there is one.
+pub fn difference_from_plain<S: Systems>(systems: &mut S, calls: &[Call]) -> Option<String> {
+    systems.with_empty(None, Credentials::SUPERUSER, |ours| {
         Maps.with_empty(None, Credentials::SUPERUSER, |maps| {
             let both = |index: usize, call: &Call| [ours.call(index, call), maps.call(index, call)];
-            let mut comparison = Comparison::new([Memory::NAME, Maps::NAME]);
+            let mut comparison = Comparison::new([S::NAME, Maps::NAME]);
             if let Some(difference) = comparison.different_outcome(calls, &both) {
                 return Some(difference);
             }

@@ -1,0 +1,208 @@
+//! Changes of several owners: prepared at all of them, decided by one line.
+//!
+//! ```text
+//! prepare at all owners at once ─ all yes ─► write the line: committed ─► return ok; tell the owners, wait for nobody
+//!                               └ a no    ─► tell those who said yes: aborted; return why
+//!                               └ busy    ─► the same; then prepare again, one owner after the other in their order,
+//!                                            and wait at each for what is in the way
+//! ```
+//! **Why it ends.** Who waits holds marks only at owners before the one at which it waits. Of all who wait, one waits at the
+//! last owner at which anybody does: what is in its way there is held by somebody who does not wait.
+
+use std::collections::BTreeMap;
+
+use messages::{Class, DomainNumber, Step, Transport};
+use sync::mutant::planted;
+
+use super::domain::Domain;
+use super::names::Learned;
+use crate::identity::ObjectNumber;
+use crate::wire::{OperationNumber, Part, Refusal, Reply, Request};
+
+/// Parts by owner.
+type Parts = BTreeMap<DomainNumber, Vec<Part>>;
+
+impl<T: Transport> Domain<T> {
+    /// Who does a part.
+    fn owner_of_part(&self, part: &Part) -> DomainNumber {
+        match part {
+            Part::Insert { directory, name, .. }
+            | Part::Remove { directory, name, .. }
+            | Part::Replace { directory, name, .. }
+            | Part::Hold { directory, name, .. } => self.owner_of_name(*directory, &name.0),
+            Part::AddLink { object } | Part::DropLink { object } | Part::Touch { object } => object.home(),
+            Part::Move { directory, .. } | Part::Keep { directory } | Part::Close { directory, .. } => directory.home(),
+        }
+    }
+
+    /// Does parts, all or none. A directory that is removed is closed at all who have names of it.
+    pub(super) fn change(&self, parts: &[Part]) -> Result<(), Refusal> {
+        loop {
+            let (mut by_owner, mut first) = (Parts::new(), None);
+            for part in parts {
+                self.forget_changed(part);
+                match part {
+                    Part::Close { directory, .. } if self.cache.borrow().is_split(*directory) => {
+                        // Its home first: of two who remove it one is told there.
+                        first = Some(directory.home());
+                        for number in 0..self.domain_count() {
+                            let part = Part::Close { directory: *directory, is_split: true };
+                            by_owner.entry(DomainNumber(number as u16)).or_default().push(part);
+                        }
+                    }
+                    part => by_owner.entry(self.owner_of_part(part)).or_default().push(part.clone()),
+                }
+            }
+            match self.change_at(&by_owner, first) {
+                Err(Refusal::Elsewhere) => {
+                    if let Some(why) = self.learn_of_parts(parts) {
+                        return Err(why);
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// What is kept of a name that a part changes is not so any more, or nobody will tell when it is not.
+    fn forget_changed(&self, part: &Part) {
+        if let Part::Insert { directory, name, .. }
+        | Part::Remove { directory, name, .. }
+        | Part::Replace { directory, name, .. } = part
+        {
+            self.cache.borrow_mut().forget_name(*directory, &name.0);
+        }
+    }
+
+    /// Learns where the names are that were not where they were looked for; why the change cannot be made, if it cannot.
+    fn learn_of_parts(&self, parts: &[Part]) -> Option<Refusal> {
+        let mut has_learned = false;
+        for part in parts {
+            let (directory, why): (ObjectNumber, Refusal) = match part {
+                Part::Insert { directory, .. } => (*directory, Refusal::Dead),
+                Part::Remove { directory, .. }
+                | Part::Replace { directory, .. }
+                | Part::Hold { directory, .. }
+                | Part::Close { directory, .. } => (*directory, Refusal::Changed),
+                _ => continue,
+            };
+            match self.learn(directory) {
+                Learned::Removed => return Some(why),
+                Learned::Split => has_learned = true,
+                Learned::Nothing => {}
+            }
+        }
+        if !has_learned {
+            self.pause();
+        }
+        None
+    }
+
+    fn change_at(&self, by_owner: &Parts, first: Option<DomainNumber>) -> Result<(), Refusal> {
+        let mut owners = by_owner.iter();
+        if let (Some((owner, parts)), None) = (owners.next(), owners.next()) {
+            loop {
+                match self.ask(*owner, Request::Apply { parts: parts.clone() }) {
+                    Reply::Refused { why: Refusal::Busy } => self.pause(),
+                    Reply::Refused { why } => return Err(why),
+                    _ => return Ok(()),
+                }
+            }
+        }
+        match self.prepare_at_once(by_owner, first) {
+            Err(Refusal::Busy) => self.prepare_in_order(by_owner),
+            outcome => outcome,
+        }
+    }
+
+    /// Prepares at all owners at once, or, if one is to be asked before, at the others then.
+    fn prepare_at_once(&self, by_owner: &Parts, first: Option<DomainNumber>) -> Result<(), Refusal> {
+        let operation = self.take_line();
+        let question = |(owner, parts): (&DomainNumber, &Vec<Part>)| {
+            (*owner, Request::Prepare { operation, parts: parts.clone() })
+        };
+        let (early, late): (Vec<_>, Vec<_>) =
+            by_owner.iter().map(question).partition(|(owner, _)| Some(*owner) == first);
+        let (mut prepared, mut refusal) = (Vec::new(), None);
+        for questions in [early, late] {
+            if refusal.is_some() || questions.is_empty() {
+                continue;
+            }
+            let owners: Vec<DomainNumber> = questions.iter().map(|(owner, _)| *owner).collect();
+            for (owner, reply) in owners.into_iter().zip(self.ask_all(Class::Prepares, questions)) {
+                match reply {
+                    Reply::Done {} => prepared.push(owner),
+                    Reply::Refused { why } => refusal = Some(worse(refusal, why)),
+                    _ => refusal = Some(worse(refusal, Refusal::Garbled)),
+                }
+            }
+        }
+        self.decide(operation, prepared, refusal)
+    }
+
+    /// Prepares at one owner after the other, and waits at each.
+    fn prepare_in_order(&self, by_owner: &Parts) -> Result<(), Refusal> {
+        let operation = self.take_line();
+        let (mut prepared, mut refusal) = (Vec::new(), None);
+        for (owner, parts) in by_owner {
+            let why = loop {
+                let question = (*owner, Request::Prepare { operation, parts: parts.clone() });
+                match self.ask_all(Class::Prepares, vec![question]).pop() {
+                    Some(Reply::Done {}) => break None,
+                    Some(Reply::Refused { why: Refusal::Busy }) => self.pause(),
+                    Some(Reply::Refused { why }) => break Some(why),
+                    _ => break Some(Refusal::Garbled),
+                }
+            };
+            if why.is_some() {
+                refusal = why;
+                break;
+            }
+            prepared.push(*owner);
+        }
+        self.decide(operation, prepared, refusal)
+    }
+
+    fn take_line(&self) -> OperationNumber {
+        loop {
+            let line = self.lines.borrow_mut().take(self.own(), |ticket| self.reply(ticket).is_some());
+            match line {
+                Some(operation) => return operation,
+                None => self.go_on(),
+            }
+        }
+    }
+
+    /// Commits unless somebody has refused, and tells those who have prepared.
+    fn decide(
+        &self,
+        operation: OperationNumber,
+        prepared: Vec<DomainNumber>,
+        refusal: Option<Refusal>,
+    ) -> Result<(), Refusal> {
+        let commit = refusal.is_none();
+        if commit && !planted("domains: the decision is not written") {
+            self.decisions.commit(operation);
+            self.transport().spend(Step::PoolWrite(1));
+        }
+        let request = Request::Decide { operation, commit };
+        let mut answers = Vec::new();
+        for owner in prepared {
+            if owner == self.own() {
+                self.with_server(|server| server.serve(owner, request.clone()));
+            } else {
+                answers.extend(self.send(owner, Class::Prepares, &request));
+            }
+        }
+        self.lines.borrow_mut().expect(operation, answers);
+        refusal.map_or(Ok(()), Err)
+    }
+}
+
+/// Of two refusals that which says more: what is so, before what is in the way.
+fn worse(first: Option<Refusal>, second: Refusal) -> Refusal {
+    match first {
+        Some(first) if first != Refusal::Busy => first,
+        _ => second,
+    }
+}

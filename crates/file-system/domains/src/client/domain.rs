@@ -1,0 +1,253 @@
+//! A domain: what it owns, what it keeps of others' answers, and how it asks.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use messages::{Class, Counts, DomainNumber, Endpoint, NOTICE_FORGET_ALL, SendError, Step, Ticket, Transport};
+
+use super::cache::Cache;
+use super::lines::Lines;
+use super::open_files::OpenFiles;
+use crate::decisions::Decisions;
+use crate::server::{Limits, Server};
+use crate::wire::{NoticeKind, Refusal, Reply, Request, decode, encode};
+
+/// How long a domain lets others go on before it asks again where an operation was in the way.
+const PAUSE_NS: u64 = 500;
+
+/// Hare's techniques, each of which can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Techniques {
+    /// Answers are kept (paper, 3.6.1).
+    pub caches: bool,
+    /// Objects are made where their maker is (3.6.4).
+    pub affinity: bool,
+    /// All parts of a split directory are asked at once (3.6.2).
+    pub broadcast: bool,
+    /// An object, its name, and its being open are made by one message, where its owner has the name (3.6.3).
+    pub coalesced: bool,
+}
+
+impl Default for Techniques {
+    fn default() -> Techniques {
+        Techniques { caches: true, affinity: true, broadcast: true, coalesced: true }
+    }
+}
+
+/// A domain of a file system.
+pub struct Domain<T> {
+    endpoint: Endpoint<T>,
+    server: RefCell<Server>,
+    pub(super) cache: RefCell<Cache>,
+    pub(super) lines: RefCell<Lines>,
+    pub(super) open_files: RefCell<OpenFiles>,
+    pub(super) decisions: Rc<dyn Decisions>,
+    pub(super) techniques: Cell<Techniques>,
+    clock: fn() -> u64,
+}
+
+impl<T: Transport> Domain<T> {
+    /// A domain that owns nothing, or, if it has number 0, an empty root directory of user 0. `clock` tells
+    /// nanoseconds since 1970.
+    pub fn new(transport: T, decisions: Rc<dyn Decisions>, clock: fn() -> u64, limits: Limits) -> Domain<T> {
+        let (own, count) = (transport.own(), transport.domain_count());
+        let server = Server::new(own, count, Rc::clone(&decisions), clock, limits);
+        Domain {
+            endpoint: Endpoint::new(transport),
+            server: RefCell::new(server),
+            cache: RefCell::default(),
+            lines: RefCell::default(),
+            open_files: RefCell::default(),
+            decisions,
+            techniques: Cell::default(),
+            clock,
+        }
+    }
+
+    /// Which techniques calls use from now on.
+    pub fn use_techniques(&self, techniques: Techniques) {
+        self.techniques.set(techniques);
+    }
+
+    /// The number of the domain.
+    pub fn own(&self) -> DomainNumber {
+        self.transport().own()
+    }
+
+    /// What carries its messages.
+    pub fn transport(&self) -> &T {
+        self.endpoint.transport()
+    }
+
+    /// What it has sent, and waited for, so far.
+    pub fn counts(&self) -> Counts {
+        self.endpoint.counts()
+    }
+
+    pub(super) fn clock_ns(&self) -> u64 {
+        (self.clock)()
+    }
+
+    pub(super) fn domain_count(&self) -> usize {
+        self.transport().domain_count()
+    }
+
+    pub(super) fn with_server<R>(&self, act: impl FnOnce(&mut Server) -> R) -> R {
+        self.transport().spend(Step::Own);
+        let result = act(&mut self.server.borrow_mut());
+        self.send_outgoing();
+        result
+    }
+
+    /// Serves a request of another domain, if there is one.
+    pub fn serve(&self) -> bool {
+        let mut message = Vec::new();
+        let Some(asked) = self.endpoint.next_request(&mut message) else { return false };
+        self.transport().spend(Step::Served);
+        let reply = match decode::<Request>(&message) {
+            Some(request) => {
+                let reply = self.server.borrow_mut().serve(asked.from, request);
+                self.send_outgoing();
+                reply
+            }
+            None => Reply::Refused { why: Refusal::Garbled },
+        };
+        if self.endpoint.reply(asked, &encode(&reply)).is_err() {
+            // Whoever has reserved less than an answer takes gets the one that fits always.
+            let refusal = encode(&Reply::Refused { why: Refusal::Garbled });
+            let _ = self.endpoint.reply(asked, &refusal);
+        }
+        true
+    }
+
+    /// Sends what the owner's last step brings with it: notices first.
+    fn send_outgoing(&self) {
+        loop {
+            let outgoing = std::mem::take(&mut self.server.borrow_mut().outgoing);
+            if outgoing.notices.is_empty() && outgoing.posts.is_empty() {
+                return;
+            }
+            for (to, notice) in outgoing.notices.iter().filter(|(to, _)| *to != self.own()) {
+                self.endpoint.notify(*to, &encode(notice));
+            }
+            for (to, request) in outgoing.posts {
+                self.post(to, request);
+            }
+        }
+    }
+
+    /// Asks what wants no reply.
+    pub(super) fn post(&self, to: DomainNumber, request: Request) {
+        if to == self.own() {
+            self.server.borrow_mut().serve(to, request);
+            self.send_outgoing();
+        } else {
+            self.endpoint.post(to, Class::Requests, &encode(&request));
+        }
+    }
+
+    /// Lets others go on, and serves them, for a while.
+    pub(super) fn pause(&self) {
+        if !self.serve() {
+            self.transport().pause(PAUSE_NS);
+        }
+    }
+
+    /// Sends a request, as soon as it has room.
+    pub(super) fn send(&self, to: DomainNumber, class: Class, request: &Request) -> Option<Ticket> {
+        let message = encode(request);
+        loop {
+            match self.endpoint.ask(to, class, &message, longest_reply_bytes(request)) {
+                Ok(ticket) => return Some(ticket),
+                Err(SendError::TooLong) => return None,
+                Err(SendError::Full) => self.go_on(),
+            }
+        }
+    }
+
+    /// Serves, or lets others go on.
+    pub(super) fn go_on(&self) {
+        if !self.serve() {
+            self.transport().wait();
+        }
+    }
+
+    /// A reply that has come.
+    pub(super) fn reply(&self, ticket: Ticket) -> Option<Reply> {
+        let reply = self.endpoint.take_reply(ticket)?;
+        Some(decode(&reply).unwrap_or(Reply::Refused { why: Refusal::Garbled }))
+    }
+
+    /// Asks one owner.
+    pub(super) fn ask(&self, to: DomainNumber, request: Request) -> Reply {
+        if to == self.own() {
+            return self.with_server(|server| server.serve(to, request));
+        }
+        let Some(ticket) = self.send(to, Class::Requests, &request) else {
+            return Reply::Refused { why: Refusal::Garbled };
+        };
+        self.endpoint.count_round_trip();
+        self.wait_for(ticket)
+    }
+
+    pub(super) fn wait_for(&self, ticket: Ticket) -> Reply {
+        loop {
+            match self.reply(ticket) {
+                Some(reply) => return reply,
+                None => self.go_on(),
+            }
+        }
+    }
+
+    /// Asks several owners at once; the answers in the order of the questions.
+    pub(super) fn ask_all(&self, class: Class, questions: Vec<(DomainNumber, Request)>) -> Vec<Reply> {
+        let own = self.own();
+        let tickets: Vec<Option<Ticket>> = questions
+            .iter()
+            .map(|(to, request)| if *to == own { None } else { self.send(*to, class, request) })
+            .collect();
+        if tickets.iter().any(Option::is_some) {
+            self.endpoint.count_round_trip();
+        }
+        // The own part while others do theirs.
+        let own_replies: Vec<Option<Reply>> = questions
+            .into_iter()
+            .map(|(to, request)| (to == own).then(|| self.with_server(|server| server.serve(to, request))))
+            .collect();
+        let all = tickets.into_iter().zip(own_replies);
+        all.map(|(ticket, reply)| match (ticket, reply) {
+            (_, Some(reply)) => reply,
+            (Some(ticket), None) => self.wait_for(ticket),
+            (None, None) => Reply::Refused { why: Refusal::Garbled },
+        })
+        .collect()
+    }
+
+    /// Reads the notices of an owner, and forgets what they are about.
+    pub(super) fn heed_notices(&self, owner: DomainNumber) {
+        let mut message = Vec::new();
+        while self.endpoint.next_notice(owner, &mut message) {
+            let mut cache = self.cache.borrow_mut();
+            cache.note_notice(owner);
+            match decode::<NoticeKind>(&message) {
+                Some(NoticeKind::Name { directory, name }) => cache.forget_name(directory, &name.0),
+                Some(NoticeKind::Permissions { object }) => cache.forget_permissions(object),
+                None => {
+                    debug_assert_eq!(message, [NOTICE_FORGET_ALL]);
+                    cache.forget_all_of(owner);
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of the longest answer to a request.
+fn longest_reply_bytes(request: &Request) -> usize {
+    match request {
+        Request::LinkTarget { .. } => 4096 + 8,
+        // The first name may be longer than was asked for.
+        Request::List { most_bytes, .. } => *most_bytes as usize + 256 + 32,
+        Request::Read { length, .. } => *length as usize + 8,
+        _ => 80,
+    }
+}

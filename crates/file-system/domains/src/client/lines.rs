@@ -1,0 +1,43 @@
+//! The lines on which a domain decides its operations.
+
+use messages::{DomainNumber, Ticket};
+
+use crate::decisions::LINES;
+use crate::wire::OperationNumber;
+
+/// What is known of each line.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// The number of the last operation, and its owners' answers that have not come.
+    lines: Vec<(u64, Vec<Ticket>)>,
+    next: usize,
+}
+
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines { lines: vec![(0, Vec::new()); usize::from(LINES)], next: 0 }
+    }
+}
+
+impl Lines {
+    /// A line for a new operation: one whose last operation all owners know to be decided. `has_come` says of an
+    /// answer whether it has come.
+    pub(crate) fn take(&mut self, own: DomainNumber, has_come: impl Fn(Ticket) -> bool) -> Option<OperationNumber> {
+        for _ in 0..self.lines.len() {
+            let place = self.next;
+            self.next = (place + 1) % self.lines.len();
+            let (number, answers) = &mut self.lines[place];
+            answers.retain(|ticket| !has_come(*ticket));
+            if answers.is_empty() {
+                *number += 1;
+                return Some(OperationNumber { coordinator: own, line: place as u16, number: *number });
+            }
+        }
+        None
+    }
+
+    /// The line cannot be used again before these answers have come.
+    pub(crate) fn expect(&mut self, operation: OperationNumber, answers: Vec<Ticket>) {
+        self.lines[usize::from(operation.line)].1 = answers;
+    }
+}

@@ -1,0 +1,89 @@
+//! What names lead to: asked, and kept.
+
+use messages::{DomainNumber, Step, Transport};
+use sync::mutant::planted;
+
+use super::cache::KnownName;
+use super::domain::Domain;
+use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
+use crate::wire::{Bytes, Refusal, Reply, Request};
+
+/// What was learned of a directory whose names are not where they were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Learned {
+    /// It was removed.
+    Removed,
+    /// It is split, which was not known.
+    Split,
+    /// Nothing new: its names are on their way.
+    Nothing,
+}
+
+impl<T: Transport> Domain<T> {
+    /// Who has a name, as far as is known here.
+    pub(super) fn owner_of_name(&self, directory: ObjectNumber, name: &[u8]) -> DomainNumber {
+        if self.cache.borrow().is_split(directory) {
+            domain_of_name(name_hash(directory, name), self.domain_count())
+        } else {
+            directory.home()
+        }
+    }
+
+    /// Asks a directory's home where its names are.
+    pub(super) fn learn(&self, directory: ObjectNumber) -> Learned {
+        match self.ask(directory.home(), Request::State { directory }) {
+            Reply::State { is_removed: true, .. } | Reply::Refused { why: Refusal::Stale } => Learned::Removed,
+            Reply::State { is_split: true, .. } if self.cache.borrow_mut().keep_split(directory) => Learned::Split,
+            _ => Learned::Nothing,
+        }
+    }
+
+    /// What a name leads to, and since which stamp.
+    pub(super) fn look_up(&self, directory: ObjectNumber, name: &[u8]) -> Result<(Option<Target>, u64), Refusal> {
+        let keeps = self.techniques.get().caches;
+        loop {
+            if let Some(known) = self.known(directory, name) {
+                return Ok((known.target, known.stamp));
+            }
+            let owner = self.owner_of_name(directory, name);
+            let forgotten = self.cache.borrow().forgotten(owner);
+            match self.ask(owner, Request::LookUp { directory, name: Bytes(name.to_vec()), keeps }) {
+                Reply::Name { target, stamp, may_keep } => {
+                    self.keep_name(directory, name, (target, stamp, may_keep), (owner, forgotten));
+                    return Ok((target, stamp));
+                }
+                Reply::Refused { why: Refusal::Elsewhere } => match self.learn(directory) {
+                    Learned::Removed => return Ok((None, 0)),
+                    Learned::Split => {}
+                    Learned::Nothing => self.pause(),
+                },
+                Reply::Refused { why } => return Err(why),
+                _ => return Err(Refusal::Garbled),
+            }
+        }
+    }
+
+    /// What is kept of a name, if it is still so.
+    fn known(&self, directory: ObjectNumber, name: &[u8]) -> Option<KnownName> {
+        let known = self.cache.borrow().name(directory, name)?;
+        if !planted("domains: what is kept is used without a look at notices") {
+            self.heed_notices(known.owner);
+        }
+        self.transport().spend(Step::Own);
+        self.cache.borrow().name(directory, name)
+    }
+
+    /// Keeps what an owner has answered, unless something of it was forgotten since it was asked.
+    pub(super) fn keep_name(
+        &self,
+        directory: ObjectNumber,
+        name: &[u8],
+        (target, stamp, may_keep): (Option<Target>, u64, bool),
+        (owner, forgotten): (DomainNumber, u64),
+    ) {
+        let mut cache = self.cache.borrow_mut();
+        if may_keep && cache.forgotten(owner) == forgotten {
+            cache.keep_name(directory, name, KnownName { target, stamp, owner });
+        }
+    }
+}

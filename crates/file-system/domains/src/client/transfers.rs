@@ -1,0 +1,91 @@
+//! Data of files that goes through their owner.
+
+use messages::{Class, Transport};
+use posix_calls::Written;
+
+use super::domain::Domain;
+use crate::identity::ObjectNumber;
+use crate::server::{PAGE_BYTES, STAGED_BYTES};
+use crate::wire::{Bytes, Refusal, Reply, Request};
+
+impl<T: Transport> Domain<T> {
+    /// Reads a file page by page; fewer bytes than asked for only at the end.
+    pub(super) fn read(&self, file: ObjectNumber, offset: u64, bytes: &mut [u8]) -> Result<usize, Refusal> {
+        let mut questions = Vec::new();
+        let mut at = offset;
+        let end = offset.saturating_add(bytes.len() as u64);
+        while at < end {
+            let length = (PAGE_BYTES - at % PAGE_BYTES).min(end - at);
+            questions.push((file.home(), Request::Read { file, offset: at, length: length as u32 }));
+            at += length;
+        }
+        let mut done = 0;
+        for reply in self.ask_all(Class::Requests, questions) {
+            match reply {
+                Reply::Bytes { bytes: Bytes(read) } => {
+                    // A page that ends early is the last, unless the file has grown behind it: then it has zeros to its end.
+                    let start = done;
+                    let room = bytes.len() - start;
+                    let count = read.len().min(room);
+                    bytes[start..start + count].copy_from_slice(&read[..count]);
+                    done += count;
+                    let is_whole = (offset + done as u64).is_multiple_of(PAGE_BYTES) || done == bytes.len();
+                    if !is_whole {
+                        break;
+                    }
+                }
+                Reply::Refused { why } => return Err(why),
+                _ => return Err(Refusal::Garbled),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes a file, at its end without an offset. Bytes of one mebibyte at most are written at once.
+    pub(super) fn write(&self, file: ObjectNumber, offset: Option<u64>, bytes: &[u8]) -> Result<Written, Refusal> {
+        let mut written = Written { offset: offset.unwrap_or(0), length: 0 };
+        let mut at = offset;
+        for piece in bytes.chunks(STAGED_BYTES) {
+            let Written { offset, length } = self.write_piece(file, at, piece)?;
+            if written.length == 0 {
+                written.offset = offset;
+            }
+            written.length += length;
+            at = Some(offset + length as u64);
+            if length < piece.len() {
+                break;
+            }
+        }
+        Ok(written)
+    }
+
+    fn write_piece(&self, file: ObjectNumber, offset: Option<u64>, bytes: &[u8]) -> Result<Written, Refusal> {
+        let home = file.home();
+        let page_bytes = PAGE_BYTES as usize;
+        let part_bytes = if home == self.own() { bytes.len().max(1) } else { page_bytes };
+        let parts: Vec<&[u8]> = bytes.chunks(part_bytes).collect();
+        let last = parts.len().saturating_sub(1);
+        let questions = parts
+            .into_iter()
+            .enumerate()
+            .map(|(place, part)| {
+                (home, Request::Write { file, offset, bytes: Bytes(part.to_vec()), more: place < last })
+            })
+            .collect();
+        match self.ask_all(Class::Requests, questions).pop() {
+            Some(Reply::Written { offset, length }) => Ok(Written { offset, length: length as usize }),
+            Some(Reply::Refused { why }) => Err(why),
+            None => Ok(Written { offset: offset.unwrap_or(0), length: 0 }),
+            Some(_) => Err(Refusal::Garbled),
+        }
+    }
+
+    /// What is to be known of a file.
+    pub(super) fn size_of(&self, file: ObjectNumber) -> Result<u64, Reply> {
+        let fields = posix_calls::Fields::SIZE.bits();
+        match self.ask(file.home(), Request::Attributes { object: file, fields }) {
+            Reply::Attributes { attributes } => Ok(attributes.size_bytes),
+            reply => Err(reply),
+        }
+    }
+}

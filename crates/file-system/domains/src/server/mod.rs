@@ -1,0 +1,260 @@
+//! What one domain owns, and what it does for others: steps of calls, each at once.
+//!
+//! **Nothing waits here.** A request is answered from what the owner has, or refused ([`Refusal::Busy`]) if an operation that is not
+//! decided is in the way. What it brings with it, notices and posts, the owner sends before the answer.
+//!
+//! **Marks.** A prepared operation leaves a mark at each name and object that it changes. Who meets a mark looks at the line that
+//! decides ([`Decisions`]): what is committed takes effect then and there, what is not yet is as if it were not.
+
+mod file;
+mod names;
+mod object;
+mod objects;
+mod operations;
+mod readers;
+mod shard;
+mod split;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use messages::DomainNumber;
+use posix_calls::{Kind, Permissions};
+
+use crate::decisions::Decisions;
+use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
+use crate::wire::{NoticeKind, OperationNumber, Refusal, Reply, Request};
+
+pub(crate) use file::PAGE_BYTES;
+use file::{File, Pages};
+use object::{Body, Directory, Object};
+pub(crate) use objects::{STAGED_BYTES, sum};
+use shard::Shard;
+
+/// How much an owner has, and when it splits a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Objects with names beside the root, of each domain.
+    pub inodes: u64,
+    /// Pages of 4 KiB for data, of each domain.
+    pub pages: u64,
+    /// A directory of more names than this is split over all domains.
+    pub split_above: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { inodes: u64::MAX, pages: u64::MAX, split_above: 256 }
+    }
+}
+
+/// What goes out before the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    /// To readers.
+    pub(crate) notices: Vec<(DomainNumber, NoticeKind)>,
+    /// To other owners, or this one.
+    pub(crate) posts: Vec<(DomainNumber, Request)>,
+}
+
+/// Where an operation has left a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Name(ObjectNumber, Vec<u8>),
+    Held(ObjectNumber, Vec<u8>),
+    Object(ObjectNumber),
+    Closing(ObjectNumber),
+}
+
+/// An owner.
+pub(crate) struct Server {
+    own: DomainNumber,
+    domain_count: usize,
+    decisions: Rc<dyn Decisions>,
+    clock: fn() -> u64,
+    limits: Limits,
+    objects: HashMap<ObjectNumber, Object>,
+    shards: HashMap<ObjectNumber, Shard>,
+    /// Parts of directories that are on their way here.
+    arriving: HashMap<ObjectNumber, Vec<(Vec<u8>, Target)>>,
+    marks: HashMap<OperationNumber, Vec<Place>>,
+    last_number: u64,
+    last_stamp: u64,
+    pages: Pages,
+    inodes: u64,
+    /// Who moves directories, at domain 0.
+    mover: Option<DomainNumber>,
+    /// Bytes of writes whose end has not come.
+    staged: HashMap<(DomainNumber, ObjectNumber), Vec<u8>>,
+    pub(crate) outgoing: Outgoing,
+}
+
+/// An answer, or why there is none.
+type Served = Result<Reply, Refusal>;
+
+impl Server {
+    pub(crate) fn new(
+        own: DomainNumber,
+        domain_count: usize,
+        decisions: Rc<dyn Decisions>,
+        clock: fn() -> u64,
+        limits: Limits,
+    ) -> Server {
+        let mut server = Server {
+            own,
+            domain_count,
+            decisions,
+            clock,
+            limits,
+            objects: HashMap::new(),
+            shards: HashMap::new(),
+            arriving: HashMap::new(),
+            marks: HashMap::new(),
+            // The root has 1.
+            last_number: 1,
+            last_stamp: 0,
+            pages: Pages { used: 0, limit: limits.pages },
+            inodes: 0,
+            mover: None,
+            staged: HashMap::new(),
+            outgoing: Outgoing::default(),
+        };
+        if ObjectNumber::ROOT.home() == own {
+            let directory = Directory { parent: ObjectNumber::ROOT, moves: 0, is_split: false };
+            let permissions = Permissions { mode: 0o755, user: 0, group: 0 };
+            let mut root = Object::new(Body::Directory(directory), permissions, server.now_ns());
+            root.references = 1;
+            server.objects.insert(ObjectNumber::ROOT, root);
+            server.shards.insert(ObjectNumber::ROOT, Shard::new(ObjectNumber::ROOT, domain_count));
+        }
+        server
+    }
+
+    fn now_ns(&self) -> i64 {
+        (self.clock)() as i64
+    }
+
+    /// The names of a directory here, if that of a name is among them.
+    fn shard_of(&mut self, directory: ObjectNumber, name: &[u8]) -> Result<&mut Shard, Refusal> {
+        let is_split = self.is_split_here(directory);
+        if is_split == Some(true) && domain_of_name(name_hash(directory, name), self.domain_count) != self.own {
+            return Err(Refusal::Elsewhere);
+        }
+        self.shards.get_mut(&directory).ok_or(Refusal::Elsewhere)
+    }
+
+    /// Whether a directory whose home is here is split.
+    fn is_split_here(&self, directory: ObjectNumber) -> Option<bool> {
+        Some(self.objects.get(&directory)?.directory()?.is_split)
+    }
+
+    /// A number that no name of any domain has had.
+    fn next_stamp(&mut self) -> u64 {
+        self.last_stamp += 1;
+        self.last_stamp * self.domain_count as u64 + u64::from(self.own.0)
+    }
+
+    /// Serves a request of a domain, which may be this one.
+    pub(crate) fn serve(&mut self, from: DomainNumber, request: Request) -> Reply {
+        match self.answer(from, request) {
+            Ok(reply) => reply,
+            Err(why) => Reply::Refused { why },
+        }
+    }
+
+    fn answer(&mut self, from: DomainNumber, request: Request) -> Served {
+        match request {
+            Request::LookUp { directory, name, keeps } => self.look_up(from, directory, &name.0, keeps),
+            Request::Attributes { object, fields } => self.attributes(object, fields),
+            Request::Permissions { object, keeps } => self.permissions(from, object, keeps),
+            Request::LinkTarget { object } => self.link_target(object),
+            Request::Device { object } => self.device(object),
+            Request::Parent { directory } => self.parent(directory),
+            Request::State { directory } => self.state(directory),
+            Request::Retain { object, need } => self.retain(object, need),
+            Request::Release { object } => self.release(object),
+            Request::ChangePermissions { object, change, caller } => {
+                self.change_permissions(from, object, change, &caller)
+            }
+            Request::SetTimes { object, right, times, caller } => self.set_times(object, right, times, &caller),
+            Request::Create { directory, name, kind, target, device, permissions, retain } => {
+                let object = NewParts { kind, target: target.0, device, permissions };
+                self.create(from, directory, &name.0, object, retain)
+            }
+            Request::List { directory, from, most_bytes, is_split } => self.list(directory, from, most_bytes, is_split),
+            Request::Apply { parts } => self.apply(from, parts),
+            Request::Prepare { operation, parts } => self.prepare(from, operation, parts),
+            Request::Decide { operation, commit } => self.decide(from, operation, commit),
+            Request::TakeMoves {} => self.take_moves(from),
+            Request::GiveMoves {} => self.give_moves(from),
+            Request::Adopt { directory, names, is_last } => self.adopt(directory, names, is_last),
+            Request::Read { file, offset, length } => self.read(file, offset, length),
+            Request::Write { file, offset, bytes, more } => self.write(from, file, offset, bytes.0, more),
+            Request::Resize { file, size_bytes } => self.resize(file, size_bytes),
+            Request::Extent { file, offset } => self.extent(file, offset),
+            Request::Space {} => Ok(self.space()),
+        }
+    }
+
+    /// Makes an object here that nothing leads to yet; `None` without an inode.
+    pub(crate) fn make(&mut self, parent: ObjectNumber, parts: NewParts) -> Option<Target> {
+        if self.inodes == self.limits.inodes {
+            return None;
+        }
+        let kind = parts.kind;
+        let body = match kind {
+            Kind::Regular => Body::File(File::default()),
+            Kind::Directory => Body::Directory(Directory { parent, moves: 0, is_split: false }),
+            Kind::Symlink => Body::Symlink(parts.target),
+            kind => Body::Outside(kind, parts.device),
+        };
+        self.inodes += 1;
+        self.last_number += 1;
+        let number = ObjectNumber::new(self.own, self.last_number);
+        self.objects.insert(number, Object::new(body, parts.permissions, self.now_ns()));
+        if kind == Kind::Directory {
+            self.shards.insert(number, Shard::new(number, self.domain_count));
+        }
+        Some(Target { number, kind })
+    }
+
+    /// An object that was made here gets no name.
+    pub(crate) fn unmake(&mut self, number: ObjectNumber) {
+        if let Some(object) = self.objects.get_mut(&number) {
+            (object.links, object.references) = (0, 0);
+        }
+        // Nobody has known of a directory above it.
+        self.forget_unused(number, false);
+    }
+
+    /// Forgets an object if nothing leads to it. A directory that had a name lets its parent go.
+    fn forget_unused(&mut self, number: ObjectNumber, keeps_parent: bool) {
+        if !self.objects.get(&number).is_some_and(Object::is_unused) {
+            return;
+        }
+        let Some(object) = self.objects.remove(&number) else { return };
+        self.inodes -= 1;
+        match object.body {
+            Body::File(file) => self.pages.used -= file.page_count(),
+            Body::Directory(directory) => {
+                self.shards.remove(&number);
+                if keeps_parent && directory.parent != ObjectNumber::ROOT {
+                    let release = Request::Release { object: directory.parent };
+                    self.outgoing.posts.push((directory.parent.home(), release));
+                }
+            }
+            Body::Symlink(_) | Body::Outside(..) => {}
+        }
+    }
+}
+
+/// What an object is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct NewParts {
+    pub(crate) kind: Kind,
+    /// Of a symbolic link.
+    pub(crate) target: Vec<u8>,
+    /// Of a name for what lies outside.
+    pub(crate) device: u64,
+    pub(crate) permissions: Permissions,
+}

@@ -1,0 +1,194 @@
+//! Names: looked up, made, listed.
+
+use messages::DomainNumber;
+use sync::mutant::planted;
+
+use super::{NewParts, Place, Served, Server};
+use crate::identity::{ObjectNumber, Target};
+use crate::wire::{Bytes, Listed, NoticeKind, Refusal, Reply};
+
+/// Bytes that a name in a listing takes beside itself, at most.
+const LISTED_BYTES: usize = 24;
+
+impl Server {
+    /// Lets what was committed of a name take effect.
+    pub(super) fn settle_name(&mut self, directory: ObjectNumber, name: &[u8]) {
+        let decisions = std::rc::Rc::clone(&self.decisions);
+        let is_committed = |operation| {
+            decisions.is_committed(operation) && !planted("domains: a mark is not looked up where it is decided")
+        };
+        let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)) else { return };
+        entry.held_by.retain(|operation| !is_committed(*operation));
+        if let Some(mark) = entry.mark.filter(|mark| is_committed(mark.operation)) {
+            self.unmark_name(directory, name, true, mark.at_ns);
+        }
+    }
+
+    /// Takes a mark away from a name, with or without effect.
+    pub(super) fn unmark_name(&mut self, directory: ObjectNumber, name: &[u8], commit: bool, at_ns: i64) {
+        let stamp = self.next_stamp();
+        let Some(shard) = self.shards.get_mut(&directory) else { return };
+        let Some(mark) = shard.entry(name).and_then(|entry| entry.mark.take()) else { return };
+        shard.marked -= 1;
+        if commit {
+            shard.set(name, mark.after, stamp);
+            self.note_change_of_names(directory, at_ns);
+        }
+        if let Some(shard) = self.shards.get_mut(&directory) {
+            shard.tidy(name);
+        }
+    }
+
+    /// A directory's names have changed: its times, where it is at home.
+    pub(super) fn note_change_of_names(&mut self, directory: ObjectNumber, at_ns: i64) {
+        if let Some(object) = self.objects.get_mut(&directory) {
+            (object.modified_ns, object.changed_ns) = (at_ns, at_ns);
+        }
+    }
+
+    /// Lets those know who keep what a name leads to, but the one who changes it and knows.
+    pub(super) fn notify_readers(&mut self, directory: ObjectNumber, name: &[u8], changer: DomainNumber) {
+        if planted("domains: who keeps a name is not told that it changes") {
+            return;
+        }
+        let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)) else { return };
+        for reader in entry.readers.take().filter(|reader| *reader != changer) {
+            let notice = NoticeKind::Name { directory, name: Bytes(name.to_vec()) };
+            self.outgoing.notices.push((reader, notice));
+        }
+    }
+
+    pub(super) fn look_up(&mut self, from: DomainNumber, directory: ObjectNumber, name: &[u8], keeps: bool) -> Served {
+        self.settle_name(directory, name);
+        let own = self.own;
+        let shard = self.shard_of(directory, name)?;
+        let keeps = keeps && from != own;
+        let may_note_absence = shard.may_note_absence() && !shard.is_closed;
+        match shard.entry(name) {
+            Some(entry) => {
+                let may_keep = keeps && (entry.mark.is_none() || planted("domains: a name is kept while it changes"));
+                if may_keep {
+                    entry.readers.add(from);
+                }
+                Ok(Reply::Name { target: entry.target, stamp: entry.stamp, may_keep })
+            }
+            None => {
+                let may_keep = keeps && may_note_absence;
+                if may_keep {
+                    shard.entry_or_absent(name, 0).readers.add(from);
+                }
+                Ok(Reply::Name { target: None, stamp: 0, may_keep })
+            }
+        }
+    }
+
+    /// Whether a name can be made.
+    pub(super) fn check_insertion(&mut self, directory: ObjectNumber, name: &[u8]) -> Result<(), Refusal> {
+        self.settle_closing(directory);
+        self.settle_name(directory, name);
+        let shard = self.shard_of(directory, name)?;
+        if shard.is_closed {
+            return Err(Refusal::Dead);
+        }
+        if shard.closing.is_some() && !planted("domains: names are made in a directory that is being removed") {
+            return Err(Refusal::Busy);
+        }
+        match shard.entry(name) {
+            Some(entry) if entry.mark.is_some() => Err(Refusal::Busy),
+            Some(entry) if entry.target.is_some() => Err(Refusal::Exists),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets a name lead elsewhere, at once. The changer may keep what it leads to now.
+    pub(super) fn set_name(
+        &mut self,
+        changer: DomainNumber,
+        directory: ObjectNumber,
+        name: &[u8],
+        target: Option<Target>,
+    ) -> Reply {
+        self.notify_readers(directory, name, changer);
+        let stamp = self.next_stamp();
+        let now_ns = self.now_ns();
+        let own = self.own;
+        let mut may_keep = false;
+        if let Some(shard) = self.shards.get_mut(&directory) {
+            shard.set(name, target, stamp);
+            if changer != own && target.is_some() {
+                may_keep = true;
+                shard.entry_or_absent(name, stamp).readers.add(changer);
+            }
+            shard.tidy(name);
+        }
+        self.note_change_of_names(directory, now_ns);
+        Reply::Name { target, stamp, may_keep }
+    }
+
+    pub(super) fn create(
+        &mut self,
+        from: DomainNumber,
+        directory: ObjectNumber,
+        name: &[u8],
+        parts: NewParts,
+        retain: bool,
+    ) -> Served {
+        self.check_insertion(directory, name)?;
+        let made = self.make(directory, parts).ok_or(Refusal::NoSpace)?;
+        if retain && let Some(object) = self.objects.get_mut(&made.number) {
+            object.references += 1;
+        }
+        let reply = self.set_name(from, directory, name, Some(made));
+        self.split_if_large(directory);
+        Ok(reply)
+    }
+
+    pub(super) fn list(&mut self, directory: ObjectNumber, from: u64, most_bytes: u32, is_split: bool) -> Served {
+        if self.is_split_here(directory).is_some_and(|here| here != is_split) {
+            return Err(Refusal::Elsewhere);
+        }
+        let marked = self.shards.get(&directory).ok_or(Refusal::Elsewhere)?.marked_names();
+        for name in marked {
+            self.settle_name(directory, &name);
+        }
+        let shard = self.shards.get(&directory).ok_or(Refusal::Elsewhere)?;
+        let (mut names, mut bytes) = (Vec::new(), 0);
+        for (cookie, name, target) in shard.list(from) {
+            bytes += name.len() + LISTED_BYTES;
+            if bytes > most_bytes as usize && !names.is_empty() {
+                return Ok(Reply::Names { names, has_more: true });
+            }
+            names.push(Listed { name: Bytes(name.to_vec()), target, cookie });
+        }
+        Ok(Reply::Names { names, has_more: false })
+    }
+
+    /// Lets the end of a directory take effect if it was committed.
+    pub(super) fn settle_closing(&mut self, directory: ObjectNumber) {
+        let closing = self.shards.get(&directory).and_then(|shard| shard.closing);
+        if closing.is_some_and(|operation| self.decisions.is_committed(operation)) {
+            self.close(directory);
+        }
+    }
+
+    /// A directory, or its part here, takes no names any more. Its home forgets it when nothing keeps it.
+    pub(super) fn close(&mut self, directory: ObjectNumber) {
+        let now_ns = self.now_ns();
+        if let Some(shard) = self.shards.get_mut(&directory) {
+            (shard.closing, shard.is_closed) = (None, true);
+        }
+        match self.objects.get_mut(&directory) {
+            Some(object) => {
+                (object.links, object.changed_ns) = (0, now_ns);
+                self.forget_unused(directory, true);
+            }
+            None => {
+                self.shards.remove(&directory);
+            }
+        }
+    }
+
+    pub(super) fn places_of(&mut self, operation: crate::wire::OperationNumber) -> &mut Vec<Place> {
+        self.marks.entry(operation).or_default()
+    }
+}

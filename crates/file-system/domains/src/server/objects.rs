@@ -1,0 +1,244 @@
+//! Objects: attributes, who keeps them, data.
+
+use messages::DomainNumber;
+use posix_calls::{Attributes, Fields, Kind, Need, PermissionChange, Permissions, Space, TimesRight};
+use sync::mutant::planted;
+
+use super::file::{File, PAGE_BYTES};
+use super::object::{Body, Object};
+use super::{Served, Server};
+use crate::identity::ObjectNumber;
+use crate::wire::{Bytes, Caller, NoticeKind, Refusal, Reply};
+
+/// Bytes of a write that are kept until the rest has come, at most.
+pub(crate) const STAGED_BYTES: usize = 1 << 20;
+
+impl Server {
+    /// An object as it is now.
+    fn object(&mut self, number: ObjectNumber) -> Result<&mut Object, Refusal> {
+        self.settle_object(number);
+        self.objects.get_mut(&number).ok_or(Refusal::Stale)
+    }
+
+    fn file(&mut self, number: ObjectNumber) -> Result<&mut File, Refusal> {
+        match &mut self.object(number)?.body {
+            Body::File(file) => Ok(file),
+            _ => Err(Refusal::Garbled),
+        }
+    }
+
+    pub(super) fn attributes(&mut self, number: ObjectNumber, fields: u32) -> Served {
+        self.settle_closing(number);
+        let object = self.object(number)?;
+        let fields = Fields::from_bits_truncate(fields);
+        let Permissions { mode, user, group } = object.permissions;
+        let mut attributes = Attributes {
+            number: number.inode(),
+            kind: object.body.kind(),
+            mode: 0,
+            user: 0,
+            group: 0,
+            link_count: 0,
+            size_bytes: 0,
+            accessed_ns: 0,
+            modified_ns: 0,
+            changed_ns: 0,
+        };
+        if fields.contains(Fields::PERMISSIONS) {
+            attributes = Attributes { mode, user, group, accessed_ns: object.accessed_ns, ..attributes };
+        }
+        if fields.contains(Fields::LINK_COUNT) {
+            attributes.link_count = object.links;
+        }
+        if fields.contains(Fields::SIZE) {
+            attributes.size_bytes = match &object.body {
+                Body::File(file) => file.size_bytes,
+                Body::Symlink(target) => target.len() as u64,
+                Body::Directory(_) | Body::Outside(..) => 0,
+            };
+        }
+        if fields.contains(Fields::TIMES) {
+            let (modified_ns, changed_ns) = (object.modified_ns, object.changed_ns);
+            attributes = Attributes { modified_ns, changed_ns, ..attributes };
+        }
+        Ok(Reply::Attributes { attributes })
+    }
+
+    pub(super) fn permissions(&mut self, from: DomainNumber, number: ObjectNumber, keeps: bool) -> Served {
+        let own = self.own;
+        let object = self.object(number)?;
+        // Files change theirs when they are written: not worth to be kept.
+        let may_keep = keeps && from != own && object.body.kind() == Kind::Directory;
+        if may_keep {
+            object.readers.add(from);
+        }
+        Ok(Reply::Permissions { permissions: object.permissions, may_keep })
+    }
+
+    pub(super) fn change_permissions(
+        &mut self,
+        from: DomainNumber,
+        number: ObjectNumber,
+        change: PermissionChange,
+        Caller(credentials): &Caller,
+    ) -> Served {
+        let now_ns = self.now_ns();
+        let object = self.object(number)?;
+        match change.of(credentials, object.body.kind(), object.permissions) {
+            Err(errno) => return Ok(Reply::NotAllowed { errno }),
+            Ok(permissions) => object.permissions = permissions,
+        }
+        object.changed_ns = now_ns;
+        let readers = object.readers.take();
+        if !planted("domains: who keeps permissions is not told that they change") {
+            for reader in readers.filter(|reader| *reader != from) {
+                self.outgoing.notices.push((reader, NoticeKind::Permissions { object: number }));
+            }
+        }
+        Ok(Reply::Done {})
+    }
+
+    pub(super) fn set_times(
+        &mut self,
+        number: ObjectNumber,
+        right: TimesRight,
+        (accessed, modified): (Option<i64>, Option<i64>),
+        Caller(credentials): &Caller,
+    ) -> Served {
+        let now_ns = self.now_ns();
+        let object = self.object(number)?;
+        if let Err(errno) = right.check(credentials, object.permissions) {
+            return Ok(Reply::NotAllowed { errno });
+        }
+        object.accessed_ns = accessed.unwrap_or(object.accessed_ns);
+        object.modified_ns = modified.unwrap_or(object.modified_ns);
+        object.changed_ns = now_ns;
+        Ok(Reply::Done {})
+    }
+
+    pub(super) fn link_target(&mut self, number: ObjectNumber) -> Served {
+        match &self.object(number)?.body {
+            Body::Symlink(target) => Ok(Reply::Bytes { bytes: Bytes(target.clone()) }),
+            _ => Err(Refusal::Garbled),
+        }
+    }
+
+    pub(super) fn device(&mut self, number: ObjectNumber) -> Served {
+        match self.object(number)?.body {
+            Body::Outside(_, device) => Ok(Reply::Number { number: device }),
+            _ => Err(Refusal::Garbled),
+        }
+    }
+
+    pub(super) fn parent(&mut self, number: ObjectNumber) -> Served {
+        let directory = *self.object(number)?.directory().ok_or(Refusal::Garbled)?;
+        Ok(Reply::Parent { parent: directory.parent, moves: directory.moves })
+    }
+
+    pub(super) fn state(&mut self, number: ObjectNumber) -> Served {
+        self.settle_closing(number);
+        let object = self.object(number)?;
+        let is_split = object.directory().ok_or(Refusal::Garbled)?.is_split;
+        Ok(Reply::State { is_removed: object.links == 0, is_split })
+    }
+
+    pub(super) fn retain(&mut self, number: ObjectNumber, need: Option<(u32, Caller)>) -> Served {
+        let object = self.object(number)?;
+        if let Some((bits, Caller(credentials))) = need
+            && let Err(errno) = Need::from_bits(bits).check(&credentials, object.body.kind(), object.permissions)
+        {
+            return Ok(Reply::NotAllowed { errno });
+        }
+        object.references += 1;
+        Ok(Reply::Done {})
+    }
+
+    pub(super) fn release(&mut self, number: ObjectNumber) -> Served {
+        let object = self.object(number)?;
+        object.references = object.references.saturating_sub(1);
+        self.forget_unused(number, true);
+        Ok(Reply::Done {})
+    }
+
+    pub(super) fn read(&mut self, number: ObjectNumber, offset: u64, length: u32) -> Served {
+        let bytes = self.file(number)?.read(offset, length.into());
+        Ok(Reply::Bytes { bytes: Bytes(bytes) })
+    }
+
+    pub(super) fn write(
+        &mut self,
+        from: DomainNumber,
+        number: ObjectNumber,
+        offset: Option<u64>,
+        bytes: Vec<u8>,
+        more: bool,
+    ) -> Served {
+        let key = (from, number);
+        let staged = self.staged.get(&key).map_or(0, Vec::len);
+        if staged + bytes.len() > STAGED_BYTES {
+            self.staged.remove(&key);
+            return Err(Refusal::Garbled);
+        }
+        if more {
+            self.staged.entry(key).or_default().extend_from_slice(&bytes);
+            return Ok(Reply::Done {});
+        }
+        let bytes = match self.staged.remove(&key) {
+            Some(mut first) => {
+                first.extend_from_slice(&bytes);
+                first
+            }
+            None => bytes,
+        };
+        let now_ns = self.now_ns();
+        let mut pages = self.pages;
+        let file = self.file(number)?;
+        let offset = offset.unwrap_or(file.size_bytes);
+        let length = file.write(offset, &bytes, &mut pages);
+        self.pages = pages;
+        if length > 0 {
+            self.note_change_of_data(number, now_ns);
+        }
+        Ok(Reply::Written { offset, length })
+    }
+
+    fn note_change_of_data(&mut self, number: ObjectNumber, now_ns: i64) {
+        if let Some(object) = self.objects.get_mut(&number) {
+            (object.modified_ns, object.changed_ns) = (now_ns, now_ns);
+        }
+    }
+
+    pub(super) fn resize(&mut self, number: ObjectNumber, size_bytes: u64) -> Served {
+        let now_ns = self.now_ns();
+        let mut pages = self.pages;
+        self.file(number)?.resize(size_bytes, &mut pages);
+        self.pages = pages;
+        self.note_change_of_data(number, now_ns);
+        Ok(Reply::Done {})
+    }
+
+    pub(super) fn extent(&mut self, number: ObjectNumber, offset: u64) -> Served {
+        let (kind, end) = self.file(number)?.extent(offset);
+        Ok(Reply::Extent { kind, end })
+    }
+
+    pub(super) fn space(&self) -> Reply {
+        let inodes = (self.limits.inodes, self.limits.inodes - self.inodes);
+        Reply::Space { pages: (self.limits.pages, self.limits.pages - self.pages.used), inodes }
+    }
+}
+
+/// Space of several owners together.
+pub(crate) fn sum(spaces: impl Iterator<Item = ((u64, u64), (u64, u64))>) -> Space {
+    let mut sum = Space { block_bytes: PAGE_BYTES, blocks: 0, free_blocks: 0, inodes: 0, free_inodes: 0 };
+    let (mut used_pages, mut used_inodes) = (0, 0);
+    for ((pages, free_pages), (inodes, free_inodes)) in spaces {
+        sum.blocks = sum.blocks.saturating_add(pages);
+        sum.inodes = sum.inodes.saturating_add(inodes);
+        used_pages += pages - free_pages;
+        used_inodes += inodes - free_inodes;
+    }
+    sum.free_blocks = sum.blocks - used_pages;
+    sum.free_inodes = sum.inodes - used_inodes;
+    sum
+}

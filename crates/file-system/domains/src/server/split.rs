@@ -1,0 +1,79 @@
+//! A directory that grows large is split over all domains, by the hashes of its names.
+//!
+//! Its home sends each other domain that domain's part in one or more messages and keeps its own. Nobody waits for them to arrive: a
+//! domain that has not all of its part yet says that it has none ([`Refusal::Elsewhere`](crate::wire::Refusal::Elsewhere)), and who asks tries again. Names
+//! are invalid nowhere, as all who keep one are told before.
+
+use messages::DomainNumber;
+
+use super::{Served, Server};
+use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
+use crate::server::shard::Shard;
+use crate::wire::{Bytes, Reply, Request};
+
+/// Bytes of names that one message takes along, at most: it fits into a ring of 64 lines.
+const MESSAGE_BYTES: usize = 2048;
+/// Bytes that a name takes beside itself.
+const NAME_BYTES: usize = 16;
+
+impl Server {
+    /// Splits a directory that is here and large, unless something is under way in it.
+    pub(super) fn split_if_large(&mut self, directory: ObjectNumber) {
+        let (own, count, limit) = (self.own, self.domain_count, self.limits.split_above);
+        let is_whole =
+            self.objects.get(&directory).and_then(|object| object.directory()).is_some_and(|it| !it.is_split);
+        let is_due = |shard: &Shard| shard.name_count() > limit && shard.is_quiet();
+        if count < 2 || !is_whole || !self.shards.get(&directory).is_some_and(is_due) {
+            return;
+        }
+        if let Some(it) = self.objects.get_mut(&directory).and_then(|object| object.directory_mut()) {
+            it.is_split = true;
+        }
+        let mut parts: Vec<Vec<(Bytes, Target)>> = vec![Vec::new(); count];
+        for name in self.shards.get(&directory).map(Shard::all_names).unwrap_or_default() {
+            let domain = domain_of_name(name_hash(directory, &name), count);
+            if domain == own {
+                continue;
+            }
+            // All who keep it are told, the one who asks too.
+            self.notify_readers(directory, &name, own);
+            let Some(shard) = self.shards.get_mut(&directory) else { return };
+            if let Some(target) = shard.entry(&name).and_then(|entry| entry.target) {
+                shard.set(&name, None, 0);
+                parts[domain.index()].push((Bytes(name.clone()), target));
+            }
+            shard.tidy(&name);
+        }
+        for (domain, names) in parts.into_iter().enumerate().filter(|(domain, _)| *domain != own.index()) {
+            self.send_part(directory, DomainNumber(domain as u16), names);
+        }
+    }
+
+    fn send_part(&mut self, directory: ObjectNumber, to: DomainNumber, names: Vec<(Bytes, Target)>) {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for (name, target) in names {
+            bytes += name.0.len() + NAME_BYTES;
+            if bytes > MESSAGE_BYTES && !batch.is_empty() {
+                let names = std::mem::take(&mut batch);
+                self.outgoing.posts.push((to, Request::Adopt { directory, names, is_last: false }));
+                bytes = name.0.len() + NAME_BYTES;
+            }
+            batch.push((name, target));
+        }
+        self.outgoing.posts.push((to, Request::Adopt { directory, names: batch, is_last: true }));
+    }
+
+    pub(super) fn adopt(&mut self, directory: ObjectNumber, names: Vec<(Bytes, Target)>, is_last: bool) -> Served {
+        let arrived = self.arriving.entry(directory).or_default();
+        arrived.extend(names.into_iter().map(|(name, target)| (name.0, target)));
+        if is_last {
+            let mut shard = Shard::new(directory, self.domain_count);
+            for (name, target) in self.arriving.remove(&directory).unwrap_or_default() {
+                let stamp = self.next_stamp();
+                shard.set(&name, Some(target), stamp);
+            }
+            self.shards.insert(directory, shard);
+        }
+        Ok(Reply::Done {})
+    }
+}

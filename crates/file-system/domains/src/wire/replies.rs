@@ -1,0 +1,174 @@
+//! What an owner answers.
+
+use posix_calls::{Attributes, Errno, InodeNumber, Kind, Permissions};
+
+use super::fields::{Bytes, Field, Reader, message};
+use crate::identity::{ObjectNumber, Target};
+
+/// Why an owner has done nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Refusal {
+    /// An operation that is not decided is in the way: later.
+    Busy = 0,
+    /// What the asker saw is not so any more.
+    Changed = 1,
+    /// The name exists.
+    Exists = 2,
+    /// The directory was removed.
+    Dead = 3,
+    /// The directory has names.
+    NotEmpty = 4,
+    /// No space, or no inode, is left.
+    NoSpace = 5,
+    /// This owner has not that part of the directory: its asker does not know who has.
+    Elsewhere = 6,
+    /// The object is gone.
+    Stale = 7,
+    /// The message was none.
+    Garbled = 8,
+}
+
+const REFUSALS: [Refusal; 9] = [
+    Refusal::Busy,
+    Refusal::Changed,
+    Refusal::Exists,
+    Refusal::Dead,
+    Refusal::NotEmpty,
+    Refusal::NoSpace,
+    Refusal::Elsewhere,
+    Refusal::Stale,
+    Refusal::Garbled,
+];
+
+impl Field for Refusal {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.push(*self as u8);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Refusal> {
+        REFUSALS.get(usize::from(u8::take(reader)?)).copied()
+    }
+}
+
+impl Field for Errno {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        (self.number() as u32).put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Errno> {
+        let number = u32::take(reader)? as i32;
+        [Errno::EPERM, Errno::EACCES].into_iter().find(|errno| errno.number() == number)
+    }
+}
+
+impl Field for Attributes {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.number.0.put(bytes);
+        self.kind.put(bytes);
+        [self.mode, self.user, self.group, self.link_count].iter().for_each(|number| number.put(bytes));
+        self.size_bytes.put(bytes);
+        [self.accessed_ns, self.modified_ns, self.changed_ns].iter().for_each(|number| number.put(bytes));
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Attributes> {
+        Some(Attributes {
+            number: InodeNumber(u64::take(reader)?),
+            kind: Kind::take(reader)?,
+            mode: u32::take(reader)?,
+            user: u32::take(reader)?,
+            group: u32::take(reader)?,
+            link_count: u32::take(reader)?,
+            size_bytes: u64::take(reader)?,
+            accessed_ns: i64::take(reader)?,
+            modified_ns: i64::take(reader)?,
+            changed_ns: i64::take(reader)?,
+        })
+    }
+}
+
+/// What lies at an offset of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredKind {
+    /// Pages.
+    Data,
+    /// None.
+    Hole,
+}
+
+impl Field for StoredKind {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        (*self == StoredKind::Hole).put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<StoredKind> {
+        Some(if bool::take(reader)? { StoredKind::Hole } else { StoredKind::Data })
+    }
+}
+
+/// A name in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name.
+    pub name: Bytes,
+    /// What it leads to.
+    pub target: Target,
+    /// Its place.
+    pub cookie: u64,
+}
+
+impl Field for Listed {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.name.put(bytes);
+        self.target.put(bytes);
+        self.cookie.put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Listed> {
+        Some(Listed { name: Field::take(reader)?, target: Field::take(reader)?, cookie: Field::take(reader)? })
+    }
+}
+
+message! {
+    /// What an owner answers.
+    pub enum Reply {
+        /// It did nothing.
+        Refused = 0 { why: Refusal },
+        /// It is done, or prepared.
+        Done = 1 {},
+        /// What a name leads to, since it had this stamp; and whether the asker may keep that.
+        Name = 2 { target: Option<Target>, stamp: u64, may_keep: bool },
+        /// What `stat` tells.
+        Attributes = 3 { attributes: Attributes },
+        /// Owner and permission bits; and whether the asker may keep them.
+        Permissions = 4 { permissions: Permissions, may_keep: bool },
+        /// A symbolic link's target, or what was read.
+        Bytes = 5 { bytes: Bytes },
+        /// Where a directory stands.
+        Parent = 6 { parent: ObjectNumber, moves: u64 },
+        /// Of a directory.
+        State = 7 { is_removed: bool, is_split: bool },
+        /// A number.
+        Number = 8 { number: u64 },
+        /// The caller may not.
+        NotAllowed = 9 { errno: Errno },
+        /// Names, and whether there are more.
+        Names = 10 { names: Vec<Listed>, has_more: bool },
+        /// What was written.
+        Written = 11 { offset: u64, length: u64 },
+        /// What lies at an offset, and to where.
+        Extent = 12 { kind: StoredKind, end: u64 },
+        /// Of this owner.
+        Space = 13 { pages: (u64, u64), inodes: (u64, u64) },
+    }
+}
+
+message! {
+    /// What is not so any more.
+    pub enum NoticeKind {
+        /// Where a name leads.
+        Name = 0 { directory: ObjectNumber, name: Bytes },
+        /// Owner and permission bits.
+        Permissions = 1 { object: ObjectNumber },
+    }
+}

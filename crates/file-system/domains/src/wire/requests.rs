@@ -1,0 +1,166 @@
+//! What is asked of an owner.
+
+use messages::DomainNumber;
+use posix_calls::{Credentials, Kind, PermissionChange, Permissions, TimesRight};
+
+use super::fields::{Bytes, Field, Reader, message};
+use crate::identity::{ObjectNumber, Target};
+
+/// An operation on several owners: its coordinator, the line that decides it, and the number that stands there then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationNumber {
+    /// Whose line it is.
+    pub coordinator: DomainNumber,
+    /// Which of its lines.
+    pub line: u16,
+    /// Which of the operations that the line decides, one after the other.
+    pub number: u64,
+}
+
+impl Field for OperationNumber {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.coordinator.0.put(bytes);
+        self.line.put(bytes);
+        self.number.put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<OperationNumber> {
+        let coordinator = DomainNumber(u16::take(reader)?);
+        Some(OperationNumber { coordinator, line: u16::take(reader)?, number: u64::take(reader)? })
+    }
+}
+
+/// Who calls, for checks at the owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller(pub Credentials);
+
+impl Field for Caller {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.0.user.put(bytes);
+        self.0.group.put(bytes);
+        self.0.supplementary().to_vec().put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Caller> {
+        let (user, group) = (u32::take(reader)?, u32::take(reader)?);
+        let groups: Vec<u32> = Field::take(reader)?;
+        Credentials::new(user, group, &groups).map(Caller)
+    }
+}
+
+impl Field for PermissionChange {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        match self {
+            PermissionChange::Mode(mode) => {
+                bytes.push(0);
+                mode.put(bytes);
+            }
+            PermissionChange::Owner { user, group } => {
+                bytes.push(1);
+                user.put(bytes);
+                group.put(bytes);
+            }
+            PermissionChange::DropSetIds => bytes.push(2),
+        }
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<PermissionChange> {
+        match u8::take(reader)? {
+            0 => Some(PermissionChange::Mode(u32::take(reader)?)),
+            1 => Some(PermissionChange::Owner { user: Field::take(reader)?, group: Field::take(reader)? }),
+            2 => Some(PermissionChange::DropSetIds),
+            _ => None,
+        }
+    }
+}
+
+impl Field for TimesRight {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        (*self == TimesRight::Writer).put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<TimesRight> {
+        Some(if bool::take(reader)? { TimesRight::Writer } else { TimesRight::Owner })
+    }
+}
+
+message! {
+    /// What an operation does at one owner.
+    pub enum Part {
+        /// The name leads to nothing, and is to lead to an object.
+        Insert = 0 { directory: ObjectNumber, name: Bytes, target: Target },
+        /// The name leads to an object, and is to lead to nothing.
+        Remove = 1 { directory: ObjectNumber, name: Bytes, expected: ObjectNumber },
+        /// The name leads to an object, and is to lead to another.
+        Replace = 2 { directory: ObjectNumber, name: Bytes, expected: ObjectNumber, target: Target },
+        /// The name has led to an object since it had this stamp, and stays so until the operation is decided.
+        Hold = 3 { directory: ObjectNumber, name: Bytes, stamp: u64 },
+        /// An object gets one name more.
+        AddLink = 4 { object: ObjectNumber },
+        /// A file loses a name.
+        DropLink = 5 { object: ObjectNumber },
+        /// An object's name has changed.
+        Touch = 6 { object: ObjectNumber },
+        /// A directory, or its part here, has no names and takes none from now on. At its home its name goes, too. Whether it
+        /// is split is what the asker believes.
+        Close = 7 { directory: ObjectNumber, is_split: bool },
+        /// A directory comes to another parent.
+        Move = 8 { directory: ObjectNumber, parent: ObjectNumber },
+        /// A directory is kept by one that loses its name in it.
+        Keep = 9 { directory: ObjectNumber },
+    }
+}
+
+message! {
+    /// What is asked of an owner.
+    pub enum Request {
+        /// What a name leads to; the asker keeps the answer if it may.
+        LookUp = 0 { directory: ObjectNumber, name: Bytes, keeps: bool },
+        /// What `stat` tells; the numbers are bits of `posix_calls::Fields`.
+        Attributes = 1 { object: ObjectNumber, fields: u32 },
+        /// Owner and permission bits; the asker keeps them if it may.
+        Permissions = 2 { object: ObjectNumber, keeps: bool },
+        /// What a symbolic link leads to.
+        LinkTarget = 3 { object: ObjectNumber },
+        /// The number of the device that a name is for.
+        Device = 4 { object: ObjectNumber },
+        /// Where a directory stands.
+        Parent = 5 { directory: ObjectNumber },
+        /// Whether a directory was removed, and whether it is split.
+        State = 6 { directory: ObjectNumber },
+        /// Keeps an object, if the caller has these permissions.
+        Retain = 7 { object: ObjectNumber, need: Option<(u32, Caller)> },
+        /// Keeps it no longer. Wants no reply.
+        Release = 8 { object: ObjectNumber },
+        /// Changes owner and permission bits.
+        ChangePermissions = 9 { object: ObjectNumber, change: PermissionChange, caller: Caller },
+        /// Sets times.
+        SetTimes = 10 { object: ObjectNumber, right: TimesRight, times: (Option<i64>, Option<i64>), caller: Caller },
+        /// Makes an object at this owner, with a name that this owner has, and keeps it if that is wanted.
+        Create = 11 { directory: ObjectNumber, name: Bytes, kind: Kind, target: Bytes, device: u64, permissions: Permissions, retain: bool },
+        /// Names of the part of a directory that is here, from a cookie on. Whether it is split is what the asker believes.
+        List = 12 { directory: ObjectNumber, from: u64, most_bytes: u32, is_split: bool },
+        /// Does parts at once, all or none.
+        Apply = 13 { parts: Vec<Part> },
+        /// Prepares parts, all or none.
+        Prepare = 14 { operation: OperationNumber, parts: Vec<Part> },
+        /// An operation was decided: what was prepared for it is done, or left.
+        Decide = 15 { operation: OperationNumber, commit: bool },
+        /// From now on directories come to other parents by the asker alone.
+        TakeMoves = 16 {},
+        /// The asker moves no directory any more. Wants no reply.
+        GiveMoves = 17 {},
+        /// The part of a directory that is split from now on.
+        Adopt = 18 { directory: ObjectNumber, names: Vec<(Bytes, Target)> , is_last: bool },
+        /// Reads a file.
+        Read = 19 { file: ObjectNumber, offset: u64, length: u32 },
+        /// Writes a file at an offset, or at its end. With `more`, the bytes are kept until those that belong to them have come.
+        Write = 20 { file: ObjectNumber, offset: Option<u64>, bytes: Bytes, more: bool },
+        /// Makes a file so long.
+        Resize = 21 { file: ObjectNumber, size_bytes: u64 },
+        /// What lies at an offset of a file, and how far.
+        Extent = 22 { file: ObjectNumber, offset: u64 },
+        /// Free and used space of this owner.
+        Space = 23 {},
+    }
+}

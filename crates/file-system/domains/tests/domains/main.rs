@@ -1,0 +1,9 @@
+//! One file system over several domains, held against `plain`, with its caches, its messages and its decisions.
+//!
+//! `DOMAINS_CALLS=N` makes N random calls of each kind (6,000 if it is not set), `DOMAINS_SEED=N` starts with another sequence.
+
+mod random;
+mod spread;
+#[allow(dead_code, reason = "the comparison is ScaleFS's too, and here are no two cores")]
+#[path = "../../../scalefs/tests/tmpfs/systems/mod.rs"]
+mod systems;

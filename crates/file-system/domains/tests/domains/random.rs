@@ -1,0 +1,94 @@
+//! Random calls from all domains give what they give on `plain`, call by call, and leave nothing.
+
+use call_language::{Call, DataOperation, Operation, Random, data_scene, scene};
+use domains::Techniques;
+use messages::simulated::RingSizes;
+
+use crate::spread::Spread;
+use crate::systems::comparison::{difference_from_plain, report};
+
+const CALLS_PER_SEQUENCE: usize = 200;
+
+fn number_from_environment(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, got {text:?}")))
+}
+
+/// On names alone.
+fn names(random: &mut Random) -> Vec<Call> {
+    let mut calls = scene(random, true);
+    calls.extend((0..CALLS_PER_SEQUENCE).map(|_| Call::any(random, true)));
+    calls
+}
+
+/// On names and data. Pipes are not there yet.
+fn data(random: &mut Random) -> Vec<Call> {
+    let user = random.below(2);
+    let mut calls = [data_scene(random, user), scene(random, true)].concat();
+    calls.extend((0..CALLS_PER_SEQUENCE).map(|_| Call::of_names_and_data(random, true, user, false)));
+    calls.retain(|call| call.operation != Operation::Data(DataOperation::Pipe));
+    calls
+}
+
+/// How sequences are drawn.
+type Draw = fn(&mut Random) -> Vec<Call>;
+
+/// Draws sequences until so many calls are made; panics at the first that differs.
+pub fn compare(mut systems: Spread, draw: Draw, share: u64) {
+    let wanted = number_from_environment("DOMAINS_CALLS").unwrap_or(6_000) / share;
+    let first = number_from_environment("DOMAINS_SEED").unwrap_or(1);
+    let mut made = 0;
+    for seed in first.. {
+        if made >= wanted {
+            break;
+        }
+        let calls = draw(&mut Random::new(seed));
+        made += calls.len() as u64;
+        if difference_from_plain(&mut systems, &calls).is_some() {
+            let told = report(calls, |calls| difference_from_plain(&mut systems, calls));
+            panic!("{told}\nof {systems:?}; repeat with DOMAINS_SEED={seed}");
+        }
+    }
+    println!("{made} calls held against plain");
+}
+
+#[test]
+fn random_calls_on_names_give_the_same_as_on_plain() {
+    for domain_count in [1, 2, 3, 5] {
+        compare(Spread::new(domain_count), names, 4);
+    }
+}
+
+#[test]
+fn random_calls_on_directories_that_split_give_the_same_as_on_plain() {
+    for split_above in [0, 1, 3] {
+        compare(Spread { split_above, ..Spread::new(3) }, names, 3);
+    }
+}
+
+#[test]
+fn random_calls_give_the_same_without_each_technique() {
+    let all = Techniques::default();
+    for techniques in [
+        Techniques { caches: false, ..all },
+        Techniques { affinity: false, ..all },
+        Techniques { broadcast: false, ..all },
+        Techniques { affinity: false, coalesced: false, ..all },
+    ] {
+        compare(Spread { techniques, split_above: 2, ..Spread::new(3) }, names, 4);
+    }
+}
+
+#[test]
+fn random_calls_over_rings_that_are_full_give_the_same_as_on_plain() {
+    let rings = RingSizes([2, 84, 12, 90]);
+    compare(Spread { rings, split_above: 1, ..Spread::new(3) }, names, 2);
+    compare(Spread { rings, wanders: false, ..Spread::new(2) }, data, 2);
+}
+
+#[test]
+fn random_calls_on_names_and_data_give_the_same_as_on_plain() {
+    for domain_count in [1, 2, 3] {
+        compare(Spread { wanders: false, ..Spread::new(domain_count) }, data, 3);
+    }
+}
