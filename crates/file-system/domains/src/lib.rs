@@ -49,6 +49,7 @@ mod decisions;
 mod identity;
 mod one_thread;
 mod server;
+pub mod simulated;
 mod wire;
 
 pub use client::{Call, Description, Domain, Fault, Found, Handle, Key, Node, OffsetLock, Process, Techniques};

@@ -31,6 +31,9 @@ impl From<Fault> for Errno {
     }
 }
 
+/// So often a call meets what has gone meanwhile, before it is taken to be an error: it needs another change each time.
+const MOST_ATTEMPTS: u32 = 10_000;
+
 /// One call of a process.
 pub struct Call<'c, T> {
     pub(super) domain: &'c Domain<T>,
@@ -76,19 +79,20 @@ impl<T: Transport> Domain<T> {
     /// Makes a call of a process. It is made again if an object that it met has gone meanwhile: it has changed nothing then.
     ///
     /// # Errors
-    /// Those of the call.
+    /// Those of the call; EIO if it meets what has gone again and again.
     pub fn call<R>(
         &self,
         process: &Process,
         mut make: impl FnMut(&Call<'_, T>) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
-        loop {
+        for _ in 0..MOST_ATTEMPTS {
             let call = self.begin(process);
             let outcome = make(&call);
             if outcome.is_ok() || !call.is_stale.get() {
                 return outcome;
             }
         }
+        Err(Fault::Stale.into())
     }
 }
 

@@ -124,6 +124,9 @@ impl<T: Transport> Domain<T> {
     fn send_outgoing(&self) {
         loop {
             let outgoing = std::mem::take(&mut self.server.borrow_mut().outgoing);
+            if outgoing.lines_read > 0 {
+                self.transport().spend(Step::PoolRead(outgoing.lines_read));
+            }
             if outgoing.notices.is_empty() && outgoing.posts.is_empty() {
                 return;
             }

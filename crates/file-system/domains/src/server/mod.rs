@@ -55,6 +55,8 @@ pub(crate) struct Outgoing {
     pub(crate) notices: Vec<(DomainNumber, NoticeKind)>,
     /// To other owners, or this one.
     pub(crate) posts: Vec<(DomainNumber, Request)>,
+    /// Lines of the pool that were looked at.
+    pub(crate) lines_read: u32,
 }
 
 /// Where an operation has left a mark.
@@ -128,6 +130,12 @@ impl Server {
             server.shards.insert(ObjectNumber::ROOT, Shard::new(ObjectNumber::ROOT, domain_count));
         }
         server
+    }
+
+    /// Whether an operation was committed: by a look at its line.
+    fn is_committed(&mut self, operation: OperationNumber) -> bool {
+        self.outgoing.lines_read += 1;
+        self.decisions.is_committed(operation)
     }
 
     fn now_ns(&self) -> i64 {

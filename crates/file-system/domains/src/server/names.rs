@@ -13,13 +13,17 @@ const LISTED_BYTES: usize = 24;
 impl Server {
     /// Lets what was committed of a name take effect.
     pub(super) fn settle_name(&mut self, directory: ObjectNumber, name: &[u8]) {
-        let decisions = std::rc::Rc::clone(&self.decisions);
-        let is_committed = |operation| {
-            decisions.is_committed(operation) && !planted("domains: a mark is not looked up where it is decided")
-        };
         let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)) else { return };
-        entry.held_by.retain(|operation| !is_committed(*operation));
-        if let Some(mark) = entry.mark.filter(|mark| is_committed(mark.operation)) {
+        let mark = entry.mark;
+        if !entry.held_by.is_empty() {
+            let mut held_by = std::mem::take(&mut entry.held_by);
+            held_by.retain(|operation| !self.is_committed(*operation));
+            if let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)) {
+                entry.held_by = held_by;
+            }
+        }
+        let Some(mark) = mark else { return };
+        if self.is_committed(mark.operation) && !planted("domains: a mark is not looked up where it is decided") {
             self.unmark_name(directory, name, true, mark.at_ns);
         }
     }
@@ -166,7 +170,7 @@ impl Server {
     /// Lets the end of a directory take effect if it was committed.
     pub(super) fn settle_closing(&mut self, directory: ObjectNumber) {
         let closing = self.shards.get(&directory).and_then(|shard| shard.closing);
-        if closing.is_some_and(|operation| self.decisions.is_committed(operation)) {
+        if closing.is_some_and(|operation| self.is_committed(operation)) {
             self.close(directory);
         }
     }

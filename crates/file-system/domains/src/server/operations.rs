@@ -18,10 +18,10 @@ impl Server {
         if object.pending.is_empty() {
             return;
         }
-        let decisions = &self.decisions;
-        let (done, open): (Vec<_>, Vec<_>) = std::mem::take(&mut object.pending)
-            .into_iter()
-            .partition(|(operation, _)| decisions.is_committed(*operation));
+        let pending = std::mem::take(&mut object.pending);
+        let (done, open): (Vec<_>, Vec<_>) =
+            pending.into_iter().partition(|(operation, _)| self.is_committed(*operation));
+        let Some(object) = self.objects.get_mut(&number) else { return };
         object.pending = open;
         for (_, effect) in done {
             object.take_effect(effect, now_ns);

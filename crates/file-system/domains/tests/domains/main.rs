@@ -2,8 +2,15 @@
 //!
 //! `DOMAINS_CALLS=N` makes N random calls of each kind (6,000 if it is not set), `DOMAINS_SEED=N` starts with another sequence.
 
+mod histories;
 mod random;
+#[allow(dead_code, reason = "histories of ScaleFS make more calls than those here")]
+#[path = "../../../scalefs/tests/reference/mod.rs"]
+mod reference;
 mod spread;
 #[allow(dead_code, reason = "the comparison is ScaleFS's too, and here are no two cores")]
 #[path = "../../../scalefs/tests/tmpfs/systems/mod.rs"]
 mod systems;
+#[allow(dead_code, reason = "histories of ScaleFS look at more than those here")]
+#[path = "../../../scalefs/tests/walks/mod.rs"]
+mod walks;

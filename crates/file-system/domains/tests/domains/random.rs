@@ -92,3 +92,14 @@ fn random_calls_on_names_and_data_give_the_same_as_on_plain() {
         compare(Spread { wanders: false, ..Spread::new(domain_count) }, data, 3);
     }
 }
+
+#[cfg(fuzzing)]
+#[test]
+fn planted_faults_are_found() {
+    use sync::mutant::must_be_caught;
+
+    let few_notices = Spread { rings: RingSizes([2, 84, 12, 90]), ..Spread::new(3) };
+    must_be_caught("domains: one who is to forget all forgets nothing", || compare(few_notices, names, 1));
+    must_be_caught("domains: who keeps permissions is not told that they change", || compare(Spread::new(3), names, 1));
+    must_be_caught("domains: a directory goes with its names", || compare(Spread::new(3), names, 1));
+}

@@ -26,7 +26,7 @@ pub struct Disorder {
     pub seed: u64,
     /// Each step takes up to so many hundredths more.
     pub longer_percent: u64,
-    /// One look into a ring in so many comes after a pause; none if 0.
+    /// One look into a ring, and one message, in so many comes after a pause; none if 0.
     pub pause_one_in: u64,
     /// How long such a pause is at most.
     pub longest_pause_ns: u64,
@@ -50,6 +50,8 @@ pub struct Network {
     disorder: Disorder,
     queues: Vec<RefCell<Queues>>,
     clocks: Vec<Cell<u64>>,
+    /// When each has last looked: all that had happened by then is known.
+    looked: Vec<Cell<u64>>,
     states: Vec<Cell<State>>,
     /// Who can go on, by clock; then as drawn.
     ready: RefCell<BinaryHeap<Reverse<(u64, u64, u16)>>>,
@@ -73,6 +75,7 @@ impl Network {
             disorder,
             queues: (0..domain_count).map(|_| RefCell::new(Queues::new(domain_count))).collect(),
             clocks: vec![Cell::new(0); domain_count],
+            looked: vec![Cell::new(0); domain_count],
             states: vec![Cell::new(State::Ready); domain_count],
             ready: RefCell::default(),
             sequence: Cell::new(0),
@@ -89,6 +92,15 @@ impl Network {
     /// A domain's clock in nanoseconds.
     pub fn clock_ns(&self, domain: DomainNumber) -> u64 {
         self.clocks[domain.index()].get()
+    }
+
+    /// When a domain has last looked into its rings, in nanoseconds: all others had come to that time.
+    pub fn looked_ns(&self, domain: DomainNumber) -> u64 {
+        self.looked[domain.index()].get()
+    }
+
+    pub(super) fn note_look(&self, domain: DomainNumber) {
+        self.looked[domain.index()].set(self.clock_ns(domain));
     }
 
     /// The latest clock of all in nanoseconds.
@@ -118,6 +130,7 @@ impl Network {
         if lines > self.free_lines((from, to), class) {
             return Err(SendError::Full);
         }
+        self.pause_at_random(from);
         self.spend(from, self.latencies.send + lines as u64 * self.latencies.send_line);
         let visible_ns = self.clock_ns(from);
         let sequence = self.sequence.get();
@@ -187,7 +200,7 @@ impl Network {
         clock.set(clock.get().max(clock_ns));
     }
 
-    /// A pause before a look, if one is drawn.
+    /// A pause before a look or a message, if one is drawn.
     pub(super) fn pause_at_random(&self, domain: DomainNumber) {
         let Disorder { pause_one_in, longest_pause_ns, .. } = self.disorder;
         if pause_one_in > 0 && self.draw(pause_one_in) == 0 {

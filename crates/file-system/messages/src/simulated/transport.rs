@@ -36,7 +36,7 @@ impl<'w> Simulated<'w> {
     }
 
     /// The network.
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &Rc<Network> {
         &self.network
     }
 
@@ -58,6 +58,7 @@ impl<'w> Simulated<'w> {
             self.network.make_ready(self.own);
             yielder.suspend(());
         }
+        self.network.note_look(self.own);
     }
 }
 

@@ -232,7 +232,7 @@ pub fn call(fs: &ScaleFs, core: &Core, caller: &Caller, call: &Call) -> Outcome 
 }
 
 /// Makes a call on any file system, from these starts along these paths; `stat` returns the inode's number.
-fn make<'v, V: ObjectOperations>(
+pub fn make<'v, V: ObjectOperations>(
     objects: &'v V,
     call: &Call,
     (at, first): (Start<V::Node<'v>>, &str),

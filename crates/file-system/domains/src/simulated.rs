@@ -1,0 +1,118 @@
+//! Domains as coroutines in virtual time, each with a program: for tests of what happens when, and for figures of machines that
+//! are not at hand.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use messages::simulated::{Disorder, Latencies, Network, RingSizes, Simulated, Stall};
+use messages::{Counts, DomainNumber, Transport};
+
+use crate::client::{Domain, Techniques};
+use crate::decisions::{Decisions, LINES};
+use crate::server::Limits;
+use crate::wire::OperationNumber;
+
+/// A domain of a simulation.
+pub type SimulatedDomain<'w> = Domain<Simulated<'w>>;
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// 1 to 256.
+    pub domain_count: usize,
+    /// How long steps take.
+    pub latencies: Latencies,
+    /// Lines of the rings.
+    pub rings: RingSizes,
+    /// What makes one schedule of another.
+    pub disorder: Disorder,
+    /// Of each domain.
+    pub limits: Limits,
+    /// Which techniques calls use.
+    pub techniques: Techniques,
+}
+
+/// What a simulation has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// When the last program ended, in virtual nanoseconds.
+    pub ended_ns: u64,
+    /// What each domain has sent and waited for.
+    pub counts: Vec<Counts>,
+}
+
+/// Lines as they are at a time: what another domain has written is seen from when it had written it.
+#[derive(Debug)]
+struct Lines {
+    network: Rc<Network>,
+    /// The number that stands on each, and since when.
+    lines: Vec<Cell<(u64, u64)>>,
+}
+
+/// The lines as one domain sees them.
+#[derive(Debug)]
+struct LinesOf {
+    lines: Rc<Lines>,
+    own: DomainNumber,
+}
+
+impl LinesOf {
+    fn line(&self, operation: OperationNumber) -> Option<&Cell<(u64, u64)>> {
+        let place = operation.coordinator.index() * usize::from(LINES) + usize::from(operation.line);
+        (operation.line < LINES).then(|| self.lines.lines.get(place))?
+    }
+}
+
+impl Decisions for LinesOf {
+    fn commit(&self, operation: OperationNumber) {
+        if let Some(line) = self.line(operation) {
+            line.set((operation.number, self.lines.network.clock_ns(self.own)));
+        }
+    }
+
+    fn is_committed(&self, operation: OperationNumber) -> bool {
+        let now_ns = self.lines.network.looked_ns(self.own);
+        self.line(operation).map(Cell::get).is_some_and(|(number, at_ns)| number == operation.number && at_ns <= now_ns)
+    }
+}
+
+/// Runs a program in each domain, on an empty file system whose root belongs to user 0. Domains serve until all programs have
+/// ended.
+///
+/// # Errors
+/// [`Stall`]: no program goes on.
+///
+/// # Panics
+/// Unless each domain has a program; if one panics.
+pub fn simulate<P>(setup: &Setup, programs: Vec<P>) -> Result<Finished, Stall>
+where
+    P: FnOnce(&SimulatedDomain<'_>) + 'static,
+{
+    let Setup { domain_count, latencies, rings, disorder, limits, techniques } = *setup;
+    let network = Rc::new(Network::new(domain_count, latencies, rings, disorder));
+    let lines = vec![Cell::new((0, 0)); domain_count * usize::from(LINES)];
+    let lines = Rc::new(Lines { network: Rc::clone(&network), lines });
+    let finished = Rc::new(RefCell::new(Finished { ended_ns: 0, counts: vec![Counts::default(); domain_count] }));
+    let life = |program: P| {
+        let (lines, finished) = (Rc::clone(&lines), Rc::clone(&finished));
+        move |transport: Simulated<'_>| {
+            let own = transport.own();
+            let domain = Domain::new(transport, Rc::new(LinesOf { lines, own }), || 0, limits);
+            domain.use_techniques(techniques);
+            program(&domain);
+            let ended_ns = domain.transport().now_ns();
+            domain.transport().end_program();
+            while domain.transport().has_programs() {
+                if !domain.serve() {
+                    domain.transport().wait();
+                }
+            }
+            let mut finished = finished.borrow_mut();
+            finished.ended_ns = finished.ended_ns.max(ended_ns);
+            finished.counts[own.index()] = domain.counts();
+        }
+    };
+    messages::simulated::simulate(&network, programs.into_iter().map(life).collect())?;
+    let finished = finished.borrow().clone();
+    Ok(finished)
+}
