@@ -33,6 +33,8 @@ pub(crate) struct Cache {
     names: HashMap<ObjectNumber, Names>,
     name_count: usize,
     permissions: HashMap<ObjectNumber, Permissions>,
+    /// Of directories that are there: parent, and how often they have come to another.
+    places: HashMap<ObjectNumber, (ObjectNumber, u64)>,
     /// Targets of symbolic links, which never change.
     link_targets: HashMap<ObjectNumber, Rc<[u8]>>,
     /// Directories that are split over all domains: they stay so.
@@ -82,8 +84,22 @@ impl Cache {
         self.permissions.insert(object, permissions);
     }
 
-    pub(crate) fn forget_permissions(&mut self, object: ObjectNumber) {
+    /// Where a directory stands that is there.
+    pub(crate) fn place(&self, directory: ObjectNumber) -> Option<(ObjectNumber, u64)> {
+        self.places.get(&directory).copied()
+    }
+
+    pub(crate) fn keep_place(&mut self, directory: ObjectNumber, place: (ObjectNumber, u64)) {
+        if self.places.len() >= LIMIT {
+            self.places.clear();
+        }
+        self.places.insert(directory, place);
+    }
+
+    /// Forgets permissions, and where a directory stands.
+    pub(crate) fn forget_object(&mut self, object: ObjectNumber) {
         self.permissions.remove(&object);
+        self.places.remove(&object);
     }
 
     pub(crate) fn link_target(&self, symlink: ObjectNumber) -> Option<Rc<[u8]>> {
@@ -125,5 +141,6 @@ impl Cache {
         self.names.retain(|_, names| !names.is_empty());
         self.name_count = self.names.values().map(HashMap::len).sum();
         self.permissions.retain(|object, _| object.home() != owner);
+        self.places.retain(|directory, _| directory.home() != owner);
     }
 }

@@ -64,13 +64,15 @@ impl<T: Transport> Domain<T> {
         }
     }
 
-    /// What is kept of a name that a part changes is not so any more, or nobody will tell when it is not.
+    /// What is kept of what a part changes is not so any more, or nobody will say when it is not.
     fn forget_changed(&self, part: &Part) {
-        if let Part::Insert { directory, name, .. }
-        | Part::Remove { directory, name, .. }
-        | Part::Replace { directory, name, .. } = part
-        {
-            self.cache.borrow_mut().forget_name(*directory, &name.0);
+        let mut cache = self.cache.borrow_mut();
+        match part {
+            Part::Insert { directory, name, .. }
+            | Part::Remove { directory, name, .. }
+            | Part::Replace { directory, name, .. } => cache.forget_name(*directory, &name.0),
+            Part::Move { directory, .. } | Part::Close { directory, .. } => cache.forget_object(*directory),
+            _ => {}
         }
     }
 

@@ -234,7 +234,7 @@ impl<T: Transport> Domain<T> {
             cache.note_notice(owner);
             match decode::<NoticeKind>(&message) {
                 Some(NoticeKind::Name { directory, name }) => cache.forget_name(directory, &name.0),
-                Some(NoticeKind::Permissions { object }) => cache.forget_permissions(object),
+                Some(NoticeKind::Directory { directory }) => cache.forget_object(directory),
                 None => {
                     debug_assert_eq!(message, [NOTICE_FORGET_ALL]);
                     cache.forget_all_of(owner);

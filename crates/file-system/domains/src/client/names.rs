@@ -31,7 +31,7 @@ impl<T: Transport> Domain<T> {
 
     /// Asks a directory's home where its names are.
     pub(super) fn learn(&self, directory: ObjectNumber) -> Learned {
-        match self.ask(directory.home(), Request::State { directory }) {
+        match self.ask(directory.home(), Request::State { directory, keeps: false }) {
             Reply::State { is_removed: true, .. } | Reply::Refused { why: Refusal::Stale } => Learned::Removed,
             Reply::State { is_split: true, .. } if self.cache.borrow_mut().keep_split(directory) => Learned::Split,
             _ => Learned::Nothing,

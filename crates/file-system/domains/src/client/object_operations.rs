@@ -105,13 +105,34 @@ impl<'c, T: Transport> Call<'c, T> {
             if directory == ObjectNumber::ROOT {
                 return Ok(false);
             }
-            match self.ask_owner(directory, Request::Parent { directory }) {
-                Reply::Parent { parent, .. } => directory = parent,
-                Reply::Refused { why } => return Err(why),
-                _ => return Err(Refusal::Garbled),
-            }
+            (directory, ..) = self.place(directory)?;
         }
         Ok(true)
+    }
+
+    /// Where a directory stands: its parent, how often it has come to another; and whether it was removed.
+    fn place(&self, directory: ObjectNumber) -> Result<(ObjectNumber, u64, bool), Refusal> {
+        let owner = directory.home();
+        let keeps = self.domain.techniques.get().caches;
+        if self.domain.cache.borrow().place(directory).is_some() {
+            self.domain.heed_notices(owner);
+            if let Some((parent, moves)) = self.domain.cache.borrow().place(directory) {
+                self.domain.transport().spend(Step::Own);
+                return Ok((parent, moves, false));
+            }
+        }
+        let forgotten = self.domain.cache.borrow().forgotten(owner);
+        match self.ask_owner(directory, Request::State { directory, keeps }) {
+            Reply::State { parent, moves, is_removed, may_keep, .. } => {
+                let mut cache = self.domain.cache.borrow_mut();
+                if may_keep && cache.forgotten(owner) == forgotten {
+                    cache.keep_place(directory, (parent, moves));
+                }
+                Ok((parent, moves, is_removed))
+            }
+            Reply::Refused { why } => Err(why),
+            _ => Err(Refusal::Garbled),
+        }
     }
 
     fn changed(&self, outcome: Result<(), Refusal>) -> Outcome<(), Self> {
@@ -325,22 +346,23 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
     }
 
     fn parent_link<'v>(&'v self, directory: Node<'v>) -> Answer<ParentLink<Node<'v>>, Self> {
-        let directory = directory.target.number;
-        match self.ask_owner(directory, Request::Parent { directory }) {
-            Reply::Parent { parent, moves } => {
-                let parent = self.lend(Target { number: parent, kind: Kind::Directory });
-                Ok(ParentLink { parent, moves })
-            }
-            reply => Err(self.failed(&reply)),
+        let (parent, moves, _) = self.place(directory.target.number).map_err(|why| Failed(self.fault(why)))?;
+        Ok(ParentLink { parent: self.lend(Target { number: parent, kind: Kind::Directory }), moves })
+    }
+
+    /// Only directories are above others.
+    fn is_above<'v>(&'v self, node: Node<'v>, directory: Node<'v>) -> Answer<bool, Self> {
+        if node.target.kind != Kind::Directory {
+            return Ok(false);
         }
+        self.is_below(directory.target.number, node.target.number).map_err(|why| Failed(self.fault(why)))
     }
 
     fn is_removed(&self, directory: Node<'_>) -> Answer<bool, Self> {
-        let directory = directory.target.number;
-        match self.ask_owner(directory, Request::State { directory }) {
-            Reply::State { is_removed, .. } => Ok(is_removed),
-            Reply::Refused { why: Refusal::Stale } => Ok(true),
-            reply => Err(self.failed(&reply)),
+        match self.place(directory.target.number) {
+            Ok((_, _, is_removed)) => Ok(is_removed),
+            Err(Refusal::Stale) => Ok(true),
+            Err(why) => Err(Failed(self.fault(why))),
         }
     }
 
@@ -399,7 +421,7 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
 
     fn change_permissions(&self, node: Node<'_>, change: PermissionChange) -> Result<(), Errno> {
         let object = node.target.number;
-        self.domain.cache.borrow_mut().forget_permissions(object);
+        self.domain.cache.borrow_mut().forget_object(object);
         let caller = Caller(*self.credentials());
         let reply = self.ask_owner(object, Request::ChangePermissions { object, change, caller });
         self.permitted(&reply)

@@ -177,8 +177,7 @@ impl Server {
             Request::Permissions { object, keeps } => self.permissions(from, object, keeps),
             Request::LinkTarget { object } => self.link_target(object),
             Request::Device { object } => self.device(object),
-            Request::Parent { directory } => self.parent(directory),
-            Request::State { directory } => self.state(directory),
+            Request::State { directory, keeps } => self.state(from, directory, keeps),
             Request::Retain { object, need } => self.retain(object, need),
             Request::Release { object } => self.release(object),
             Request::ChangePermissions { object, change, caller } => {

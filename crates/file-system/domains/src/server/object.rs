@@ -61,7 +61,7 @@ pub(crate) struct Object {
     pub(crate) changed_ns: i64,
     /// What was prepared, and is not known to be decided.
     pub(crate) pending: Vec<(OperationNumber, Effect)>,
-    /// Who keeps its permissions.
+    /// Who keeps its permissions, or where it stands.
     pub(crate) readers: Readers,
 }
 

@@ -5,7 +5,7 @@ use posix_calls::{Attributes, Fields, Kind, Need, PermissionChange, Permissions,
 use sync::mutant::planted;
 
 use super::file::{File, PAGE_BYTES};
-use super::object::{Body, Object};
+use super::object::{Body, Directory, Object};
 use super::{Served, Server};
 use crate::identity::ObjectNumber;
 use crate::wire::{Bytes, Caller, NoticeKind, Refusal, Reply};
@@ -89,12 +89,7 @@ impl Server {
             Ok(permissions) => object.permissions = permissions,
         }
         object.changed_ns = now_ns;
-        let readers = object.readers.take();
-        if !planted("domains: who keeps permissions is not told that they change") {
-            for reader in readers.filter(|reader| *reader != from) {
-                self.outgoing.notices.push((reader, NoticeKind::Permissions { object: number }));
-            }
-        }
+        self.notify_readers_of_directory(number, from);
         Ok(Reply::Done {})
     }
 
@@ -130,16 +125,29 @@ impl Server {
         }
     }
 
-    pub(super) fn parent(&mut self, number: ObjectNumber) -> Served {
-        let directory = *self.object(number)?.directory().ok_or(Refusal::Garbled)?;
-        Ok(Reply::Parent { parent: directory.parent, moves: directory.moves })
+    pub(super) fn state(&mut self, from: DomainNumber, number: ObjectNumber, keeps: bool) -> Served {
+        self.settle_closing(number);
+        let own = self.own;
+        let is_closing = self.shards.get(&number).is_some_and(|shard| shard.closing.is_some());
+        let object = self.object(number)?;
+        let Directory { parent, moves, is_split } = *object.directory().ok_or(Refusal::Garbled)?;
+        let is_removed = object.links == 0;
+        let may_keep = keeps && from != own && !is_removed && !is_closing && object.pending.is_empty();
+        if may_keep {
+            object.readers.add(from);
+        }
+        Ok(Reply::State { parent, moves, is_removed, is_split, may_keep })
     }
 
-    pub(super) fn state(&mut self, number: ObjectNumber) -> Served {
-        self.settle_closing(number);
-        let object = self.object(number)?;
-        let is_split = object.directory().ok_or(Refusal::Garbled)?.is_split;
-        Ok(Reply::State { is_removed: object.links == 0, is_split })
+    /// Lets those know who keep something of a directory, but the one who changes it and knows.
+    pub(super) fn notify_readers_of_directory(&mut self, directory: ObjectNumber, changer: DomainNumber) {
+        if planted("domains: who keeps a directory is not told that it changes") {
+            return;
+        }
+        let Some(object) = self.objects.get_mut(&directory) else { return };
+        for reader in object.readers.take().filter(|reader| *reader != changer) {
+            self.outgoing.notices.push((reader, NoticeKind::Directory { directory }));
+        }
     }
 
     pub(super) fn retain(&mut self, number: ObjectNumber, need: Option<(u32, Caller)>) -> Served {

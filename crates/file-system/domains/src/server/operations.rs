@@ -129,9 +129,15 @@ impl Server {
             Part::AddLink { object } => self.take_effect(object, Effect::AddLink),
             Part::DropLink { object } => self.take_effect(object, Effect::DropLink),
             Part::Touch { object } => self.take_effect(object, Effect::Touch),
-            Part::Move { directory, parent } => self.take_effect(directory, Effect::Move(parent)),
+            Part::Move { directory, parent } => {
+                self.notify_readers_of_directory(directory, from);
+                self.take_effect(directory, Effect::Move(parent));
+            }
             Part::Keep { directory } => self.take_effect(directory, Effect::Keep),
-            Part::Close { directory, .. } => self.close(directory),
+            Part::Close { directory, .. } => {
+                self.notify_readers_of_directory(directory, from);
+                self.close(directory);
+            }
         }
         Reply::Done {}
     }
@@ -172,9 +178,13 @@ impl Server {
             Part::AddLink { object } => self.mark_object(operation, object, Effect::AddLink),
             Part::DropLink { object } => self.mark_object(operation, object, Effect::DropLink),
             Part::Touch { object } => self.mark_object(operation, object, Effect::Touch),
-            Part::Move { directory, parent } => self.mark_object(operation, directory, Effect::Move(parent)),
+            Part::Move { directory, parent } => {
+                self.notify_readers_of_directory(directory, from);
+                self.mark_object(operation, directory, Effect::Move(parent))
+            }
             Part::Keep { directory } => self.mark_object(operation, directory, Effect::Keep),
             Part::Close { directory, .. } => {
+                self.notify_readers_of_directory(directory, from);
                 if let Some(shard) = self.shards.get_mut(&directory) {
                     shard.closing = Some(operation);
                 }

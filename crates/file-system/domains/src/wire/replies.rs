@@ -144,10 +144,8 @@ message! {
         Permissions = 4 { permissions: Permissions, may_keep: bool },
         /// A symbolic link's target, or what was read.
         Bytes = 5 { bytes: Bytes },
-        /// Where a directory stands.
-        Parent = 6 { parent: ObjectNumber, moves: u64 },
-        /// Of a directory.
-        State = 7 { is_removed: bool, is_split: bool },
+        /// Of a directory; and whether the asker may keep it.
+        State = 7 { parent: ObjectNumber, moves: u64, is_removed: bool, is_split: bool, may_keep: bool },
         /// A number.
         Number = 8 { number: u64 },
         /// The caller may not.
@@ -168,7 +166,7 @@ message! {
     pub enum NoticeKind {
         /// Where a name leads.
         Name = 0 { directory: ObjectNumber, name: Bytes },
-        /// Owner and permission bits.
-        Permissions = 1 { object: ObjectNumber },
+        /// Owner and permission bits of a directory, where it stands, or that it is there.
+        Directory = 1 { directory: ObjectNumber },
     }
 }

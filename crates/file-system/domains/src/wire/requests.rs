@@ -124,10 +124,8 @@ message! {
         LinkTarget = 3 { object: ObjectNumber },
         /// The number of the device that a name is for.
         Device = 4 { object: ObjectNumber },
-        /// Where a directory stands.
-        Parent = 5 { directory: ObjectNumber },
-        /// Whether a directory was removed, and whether it is split.
-        State = 6 { directory: ObjectNumber },
+        /// Where a directory stands, whether it was removed, and whether it is split; the asker keeps the answer if it may.
+        State = 5 { directory: ObjectNumber, keeps: bool },
         /// Keeps an object, if the caller has these permissions.
         Retain = 7 { object: ObjectNumber, need: Option<(u32, Caller)> },
         /// Keeps it no longer. Wants no reply.

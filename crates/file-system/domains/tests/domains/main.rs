@@ -7,6 +7,7 @@ mod random;
 #[allow(dead_code, reason = "histories of ScaleFS make more calls than those here")]
 #[path = "../../../scalefs/tests/reference/mod.rs"]
 mod reference;
+mod round_trips;
 mod spread;
 #[allow(dead_code, reason = "the comparison is ScaleFS's too, and here are no two cores")]
 #[path = "../../../scalefs/tests/tmpfs/systems/mod.rs"]

@@ -100,6 +100,6 @@ fn planted_faults_are_found() {
 
     let few_notices = Spread { rings: RingSizes([2, 84, 12, 90]), ..Spread::new(3) };
     must_be_caught("domains: one who is to forget all forgets nothing", || compare(few_notices, names, 1));
-    must_be_caught("domains: who keeps permissions is not told that they change", || compare(Spread::new(3), names, 1));
+    must_be_caught("domains: who keeps a directory is not told that it changes", || compare(Spread::new(3), names, 1));
     must_be_caught("domains: a directory goes with its names", || compare(Spread::new(3), names, 1));
 }
