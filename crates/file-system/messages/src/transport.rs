@@ -106,6 +106,10 @@ pub trait Transport {
     /// Lets others go on for about so long.
     fn pause(&self, nanoseconds: u64);
 
+    /// Comes before a look at memory that others write: all that they had written by now is seen. For transports whose time
+    /// is not that of the machine.
+    fn observe(&self) {}
+
     /// Tells what the domain does beside, for transports that count time.
     fn spend(&self, _step: Step) {}
 

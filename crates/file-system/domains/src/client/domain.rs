@@ -94,6 +94,9 @@ impl<T: Transport> Domain<T> {
 
     pub(super) fn with_server<R>(&self, act: impl FnOnce(&mut Server) -> R) -> R {
         self.transport().spend(Step::Own);
+        if self.server.borrow().has_marks() {
+            self.transport().observe();
+        }
         let result = act(&mut self.server.borrow_mut());
         self.send_outgoing();
         result

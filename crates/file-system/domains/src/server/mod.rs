@@ -132,6 +132,11 @@ impl Server {
         server
     }
 
+    /// Whether some operation has left marks that it has not taken away.
+    pub(crate) fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
     /// Whether an operation was committed: by a look at its line.
     fn is_committed(&mut self, operation: OperationNumber) -> bool {
         self.outgoing.lines_read += 1;

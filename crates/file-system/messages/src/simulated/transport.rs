@@ -137,6 +137,10 @@ impl Transport for Simulated<'_> {
         }
     }
 
+    fn observe(&self) {
+        self.look();
+    }
+
     fn spend(&self, step: Step) {
         self.network.spend_step(self.own, step);
     }
