@@ -40,11 +40,13 @@ pub struct Limits {
     pub pages: u64,
     /// A directory of more names than this is split over all domains.
     pub split_above: usize,
+    /// So is one that other domains than its home have changed more often than this.
+    pub split_after: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { inodes: u64::MAX, pages: u64::MAX, split_above: 256 }
+        Limits { inodes: u64::MAX, pages: u64::MAX, split_above: 256, split_after: 1000 }
     }
 }
 

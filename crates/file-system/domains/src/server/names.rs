@@ -97,6 +97,7 @@ impl Server {
         if shard.closing.is_some() && !planted("domains: names are made in a directory that is being removed") {
             return Err(Refusal::Busy);
         }
+        shard.check_open()?;
         match shard.entry(name) {
             Some(entry) if entry.mark.is_some() => Err(Refusal::Busy),
             Some(entry) if entry.target.is_some() => Err(Refusal::Exists),
@@ -119,6 +120,7 @@ impl Server {
         let mut may_keep = false;
         if let Some(shard) = self.shards.get_mut(&directory) {
             shard.set(name, target, stamp);
+            shard.changes_by_others += u64::from(changer != own);
             if changer != own && target.is_some() {
                 may_keep = true;
                 shard.entry_or_absent(name, stamp).readers.add(changer);

@@ -36,6 +36,7 @@ impl Server {
             Part::Remove { directory, name, expected } | Part::Replace { directory, name, expected, .. } => {
                 self.settle_name(*directory, &name.0);
                 let shard = self.shard_of(*directory, &name.0)?;
+                shard.check_open()?;
                 let entry = shard.entry(&name.0).ok_or(Refusal::Changed)?;
                 if entry.mark.is_some() {
                     return Err(Refusal::Busy);
@@ -55,6 +56,7 @@ impl Server {
             Part::Hold { directory, name, stamp } => {
                 self.settle_name(*directory, &name.0);
                 let shard = self.shard_of(*directory, &name.0)?;
+                shard.check_open()?;
                 let entry = shard.entry(&name.0).ok_or(Refusal::Changed)?;
                 match entry.mark {
                     Some(_) => Err(Refusal::Busy),
@@ -86,7 +88,7 @@ impl Server {
         let shard = self.shards.get(&directory).ok_or(Refusal::Elsewhere)?;
         if shard.is_closed {
             Err(Refusal::Changed)
-        } else if shard.closing.is_some() {
+        } else if shard.closing.is_some() || shard.is_draining {
             Err(Refusal::Busy)
         } else if shard.name_count() > 0 && !planted("domains: a directory goes with its names") {
             Err(Refusal::NotEmpty)
@@ -203,10 +205,11 @@ impl Server {
     ) -> Place {
         // From now on nobody keeps it, so nobody need be told when it is decided.
         self.notify_readers(directory, &name, from);
-        let at_ns = self.now_ns();
+        let (at_ns, is_other) = (self.now_ns(), from != self.own);
         if let Some(shard) = self.shards.get_mut(&directory) {
             shard.entry_or_absent(&name, 0).mark = Some(Mark { operation, after, at_ns });
             shard.marked += 1;
+            shard.changes_by_others += u64::from(is_other);
         }
         Place::Name(directory, name)
     }
@@ -223,6 +226,10 @@ impl Server {
             return Err(Refusal::Garbled);
         }
         for place in self.marks.remove(&operation).unwrap_or_default() {
+            let directory = match &place {
+                Place::Name(directory, _) | Place::Held(directory, _) | Place::Closing(directory) => Some(*directory),
+                Place::Object(_) => None,
+            };
             match place {
                 Place::Name(directory, name) => self.decide_name(operation, (directory, &name), commit),
                 Place::Held(directory, name) => {
@@ -235,14 +242,18 @@ impl Server {
                 }
                 Place::Object(number) => self.decide_object(operation, number, commit),
                 Place::Closing(directory) => {
-                    let Some(shard) = self.shards.get_mut(&directory) else { continue };
-                    if shard.closing == Some(operation) {
+                    if let Some(shard) = self.shards.get_mut(&directory)
+                        && shard.closing == Some(operation)
+                    {
                         shard.closing = None;
                         if commit {
                             self.close(directory);
                         }
                     }
                 }
+            }
+            if let Some(directory) = directory {
+                self.split_if_large(directory);
             }
         }
         Ok(Reply::Done {})
@@ -252,9 +263,6 @@ impl Server {
         let mark = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)?.mark);
         if let Some(mark) = mark.filter(|mark| mark.operation == operation) {
             self.unmark_name(directory, name, commit, mark.at_ns);
-            if commit && mark.after.is_some() {
-                self.split_if_large(directory);
-            }
         }
     }
 

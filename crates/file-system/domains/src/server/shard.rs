@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::readers::Readers;
 use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
-use crate::wire::OperationNumber;
+use crate::wire::{OperationNumber, Refusal};
 
 /// Absent names of a directory that some domain keeps as absent, at most: further ones may not be kept.
 const ABSENT_LIMIT: usize = 4096;
@@ -45,6 +45,10 @@ pub(crate) struct Shard {
     pub(crate) closing: Option<OperationNumber>,
     /// The directory was removed.
     pub(crate) is_closed: bool,
+    /// How often others than its home have changed its names.
+    pub(crate) changes_by_others: u64,
+    /// It is to be split as soon as nothing is under way: nothing begins before.
+    pub(crate) is_draining: bool,
 }
 
 impl Shard {
@@ -58,7 +62,14 @@ impl Shard {
             marked: 0,
             closing: None,
             is_closed: false,
+            changes_by_others: 0,
+            is_draining: false,
         }
+    }
+
+    /// Whether something may begin here.
+    pub(crate) fn check_open(&self) -> Result<(), Refusal> {
+        if self.is_draining { Err(Refusal::Busy) } else { Ok(()) }
     }
 
     /// Names that lead to something.

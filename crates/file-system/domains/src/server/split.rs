@@ -17,15 +17,24 @@ const MESSAGE_BYTES: usize = 2048;
 const NAME_BYTES: usize = 16;
 
 impl Server {
-    /// Splits a directory that is here and large, unless something is under way in it.
+    /// Splits a directory that is here and large, or that others change often: now, or when all that is under way in it was
+    /// decided.
     pub(super) fn split_if_large(&mut self, directory: ObjectNumber) {
-        let (own, count, limit) = (self.own, self.domain_count, self.limits.split_above);
-        let is_whole =
-            self.objects.get(&directory).and_then(|object| object.directory()).is_some_and(|it| !it.is_split);
-        let is_due = |shard: &Shard| shard.name_count() > limit && shard.is_quiet();
-        if count < 2 || !is_whole || !self.shards.get(&directory).is_some_and(is_due) {
+        let (own, count, limits) = (self.own, self.domain_count, self.limits);
+        if count < 2 || self.is_split_here(directory) != Some(false) {
             return;
         }
+        let Some(shard) = self.shards.get_mut(&directory) else { return };
+        let is_due = shard.name_count() > limits.split_above || shard.changes_by_others > limits.split_after;
+        // Once begun it is done, so that those who wait for it go on.
+        if shard.is_closed || !is_due && !shard.is_draining {
+            return;
+        }
+        shard.is_draining = true;
+        if !shard.is_quiet() {
+            return;
+        }
+        shard.is_draining = false;
         if let Some(it) = self.objects.get_mut(&directory).and_then(|object| object.directory_mut()) {
             it.is_split = true;
         }

@@ -91,7 +91,11 @@ pub fn explain(number: u64, plan: &Plan) {
         latencies,
         rings: if number.is_multiple_of(5) { RingSizes([2, 84, 12, 90]) } else { RingSizes::default() },
         disorder: Disorder { seed: number + 1, longer_percent: 100, pause_one_in: 4, longest_pause_ns: 3_000 },
-        limits: Limits { split_above: [usize::MAX, 2, 0][number as usize / 3 % 3], ..Limits::default() },
+        limits: Limits {
+            split_above: [usize::MAX, 2, 0][number as usize / 3 % 3],
+            split_after: if number.is_multiple_of(7) { 8 } else { u64::MAX },
+            ..Limits::default()
+        },
         techniques,
     };
     // How much of what there is to begin with was made, and when.

@@ -62,8 +62,9 @@ fn random_calls_on_names_give_the_same_as_on_plain() {
 #[test]
 fn random_calls_on_directories_that_split_give_the_same_as_on_plain() {
     for split_above in [0, 1, 3] {
-        compare(Spread { split_above, ..Spread::new(3) }, names, 3);
+        compare(Spread { split_above, ..Spread::new(3) }, names, 4);
     }
+    compare(Spread { split_after: 2, ..Spread::new(3) }, names, 4);
 }
 
 #[test]

@@ -87,7 +87,7 @@ const WARM: &[&[u8]] = &[
 
 #[test]
 fn calls_wait_as_often_as_is_said() {
-    let limits = Limits { split_above: 8, ..Limits::default() };
+    let limits = Limits { split_above: 8, split_after: u64::MAX, ..Limits::default() };
     let file_system = OneThread::new(3, limits, || 0);
     let user = || Process::new(Credentials::new(1000, 1000, &[]).unwrap());
     let domains: Vec<(Rc<OfOneThread>, Process)> = (0..3).map(|number| (file_system.domain(number), user())).collect();

@@ -12,6 +12,7 @@ use crate::systems::{System, Systems, left, remove_below};
 pub struct Spread {
     pub domain_count: usize,
     pub split_above: usize,
+    pub split_after: u64,
     pub rings: RingSizes,
     pub techniques: Techniques,
     /// Each call of a user comes from another domain. Else all calls of a user come from one, as those on descriptors
@@ -24,6 +25,7 @@ impl Spread {
         Spread {
             domain_count,
             split_above: usize::MAX,
+            split_after: u64::MAX,
             rings: RingSizes::default(),
             techniques: Techniques::default(),
             wanders: true,
@@ -49,7 +51,7 @@ impl Systems for Spread {
         test: impl FnOnce(Box<dyn System + '_>) -> T,
     ) -> T {
         let pages = page_limit.map_or(1 << 40, |pages| pages as u64);
-        let limits = Limits { pages, inodes: 1 << 40, split_above: self.split_above };
+        let limits = Limits { pages, inodes: 1 << 40, split_above: self.split_above, split_after: self.split_after };
         let file_system = OneThread::with_rings(self.domain_count, self.rings, limits, || 0);
         let others = [1, 2].map(|index| Credentials::new(USERS[index], USERS[index], GROUPS[index]).unwrap());
         let users = [first_user, others[0], others[1], Credentials::SUPERUSER];

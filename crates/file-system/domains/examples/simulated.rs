@@ -1,0 +1,234 @@
+//! Workloads on simulated domains: how they scale, and what each technique is worth.
+//!
+//! ```text
+//! simulated MACHINE DOMAINS ROUNDS     MACHINE: x86, cxl, scc or hare; each domain makes so many rounds of each workload
+//! ```
+//! Prints, for each workload, virtual time per call with one domain and with all, the speed-up, what is left of it without
+//! each technique, and how often a call waits and sends.
+
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Instant;
+
+use domains::simulated::{Finished, Setup, SimulatedDomain, simulate};
+use domains::{Limits, Process, Techniques};
+use messages::Transport;
+use messages::simulated::{Disorder, Latencies, RingSizes, Simulated};
+use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::names::{self, RenameMode};
+use posix_calls::{Credentials, Errno, OpenFlags, Start, attributes, directories};
+
+type Call<'c, 'w> = domains::Call<'c, Simulated<'w>>;
+
+/// A workload: its name, and how many calls a round has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Workload {
+    /// All create, close and remove names in one directory.
+    Creates,
+    /// The same, each in a directory of its own.
+    OwnCreates,
+    /// All rename files in one directory.
+    Renames,
+    /// All make and remove directories in one directory.
+    Directories,
+    /// Each writes and reads files of its own.
+    Writes,
+}
+
+const WORKLOADS: [Workload; 5] =
+    [Workload::Creates, Workload::OwnCreates, Workload::Renames, Workload::Directories, Workload::Writes];
+
+const CREATE: OpenFlags = OpenFlags::CREATE.union(OpenFlags::WRITE).union(OpenFlags::READ);
+
+fn at<N>() -> Start<N> {
+    Start::WorkingDirectory
+}
+
+fn open(call: &Call<'_, '_>, path: &str) -> Result<u32, Errno> {
+    data::open(call, at(), path.as_bytes(), CREATE, 0o644, DescriptorOptions::PLAIN)
+}
+
+impl Workload {
+    fn name(self) -> &'static str {
+        match self {
+            Workload::Creates => "creates, one directory",
+            Workload::OwnCreates => "creates, own directories",
+            Workload::Renames => "renames, one directory",
+            Workload::Directories => "mkdir and rmdir, one directory",
+            Workload::Writes => "writes and reads of own files",
+        }
+    }
+
+    fn calls_of_round(self) -> u64 {
+        match self {
+            Workload::Creates | Workload::OwnCreates => 3,
+            Workload::Renames => 1,
+            Workload::Directories => 2,
+            Workload::Writes => 2,
+        }
+    }
+
+    fn prepare(self, domain: &SimulatedDomain<'_>, process: &Process, own: u16) -> Result<(), Errno> {
+        match self {
+            Workload::OwnCreates | Workload::Writes => {
+                let path = format!("own-{own}");
+                domain.call(process, |call| directories::make_directory(call, at(), path.as_bytes(), 0o755))?;
+            }
+            Workload::Renames => {
+                let path = format!("name-{own}-0");
+                domain.call(process, |call| open(call, &path).and_then(|fd| data::close(call, fd)))?;
+            }
+            Workload::Creates | Workload::Directories => {}
+        }
+        if self == Workload::Writes {
+            let path = format!("own-{own}/data");
+            domain.call(process, |call| open(call, &path).map(|fd| assert_eq!(fd, 0)))?;
+        }
+        Ok(())
+    }
+
+    fn round(self, domain: &SimulatedDomain<'_>, process: &Process, own: u16, round: u64) -> Result<(), Errno> {
+        match self {
+            Workload::Creates | Workload::OwnCreates => {
+                let directory = if self == Workload::Creates { String::new() } else { format!("own-{own}/") };
+                let path = format!("{directory}name-{own}-{}", round % 16);
+                let fd = domain.call(process, |call| open(call, &path))?;
+                domain.call(process, |call| data::close(call, fd))?;
+                domain.call(process, |call| names::unlink(call, at(), path.as_bytes()))
+            }
+            Workload::Renames => {
+                let [old, new] = [round, round + 1].map(|round| format!("name-{own}-{}", round % 16));
+                domain.call(process, |call| {
+                    names::rename(call, (at(), old.as_bytes()), (at(), new.as_bytes()), RenameMode::Replace)
+                })
+            }
+            Workload::Directories => {
+                let path = format!("directory-{own}-{}", round % 16);
+                domain.call(process, |call| directories::make_directory(call, at(), path.as_bytes(), 0o755))?;
+                domain.call(process, |call| directories::remove_directory(call, at(), path.as_bytes()))
+            }
+            Workload::Writes => {
+                let offset = (round % 16 * 4096) as i64;
+                domain.call(process, |call| data::write_at(call, 0, &[1; 4096], offset))?;
+                domain.call(process, |call| data::read_at(call, 0, &mut [0; 4096], offset)).map(drop)
+            }
+        }
+    }
+}
+
+/// What a run has shown.
+struct Measured {
+    ns_per_call: f64,
+    round_trips: f64,
+    messages: f64,
+}
+
+fn measure(workload: Workload, setup: &Setup, rounds: u64) -> Result<Measured, String> {
+    // When the last had prepared, and which clock each began and ended at.
+    let times = Rc::new(std::cell::RefCell::new((0_usize, 0_u64, 0_u64)));
+    let program = |own: usize| {
+        let times = Rc::clone(&times);
+        let domain_count = setup.domain_count;
+        move |domain: &SimulatedDomain<'_>| {
+            let process = Process::new(Credentials::SUPERUSER);
+            if own == 0 {
+                domain.call(&process, |call| attributes::change_mode(call, at(), b"/", 0o777)).unwrap();
+            }
+            workload.prepare(domain, &process, own as u16).unwrap();
+            {
+                let mut times = times.borrow_mut();
+                times.0 += 1;
+                times.1 = times.1.max(domain.transport().now_ns());
+            }
+            let is_ready = || {
+                let times = times.borrow();
+                times.0 == domain_count && domain.transport().now_ns() >= times.1
+            };
+            while !is_ready() {
+                if !domain.serve() {
+                    domain.transport().pause(1_000);
+                }
+            }
+            for round in 0..rounds {
+                workload.round(domain, &process, own as u16, round).unwrap();
+            }
+            let mut times = times.borrow_mut();
+            times.2 = times.2.max(domain.transport().now_ns());
+        }
+    };
+    let finished: Finished =
+        simulate(setup, (0..setup.domain_count).map(program).collect()).map_err(|stall| stall.to_string())?;
+    let (_, began, ended) = *times.borrow();
+    let calls = (rounds * workload.calls_of_round() * setup.domain_count as u64) as f64;
+    let sum = |of: fn(&messages::Counts) -> u64| finished.counts.iter().map(of).sum::<u64>() as f64;
+    Ok(Measured {
+        ns_per_call: (ended - began) as f64 / calls,
+        round_trips: sum(|counts| counts.round_trips) / calls,
+        messages: sum(|counts| counts.messages.iter().sum()) / calls,
+    })
+}
+
+fn run(machine: &str, domain_count: usize, rounds: u64) -> Result<(), String> {
+    let latencies = Latencies::of_machine(machine).map_err(|error| error.to_string())?;
+    let setup = Setup {
+        domain_count,
+        latencies,
+        rings: RingSizes::default(),
+        disorder: Disorder::default(),
+        limits: Limits { split_after: 100, ..Limits::default() },
+        techniques: Techniques::default(),
+    };
+    let whole = Limits { split_above: usize::MAX, split_after: u64::MAX, ..setup.limits };
+    println!(
+        "{:32} {:>9} {:>9} {:>8} {:>7} {:>7} {:>12} {:>9} {:>9} {:>9}",
+        "workload", "ns, 1", "ns, all", "speed-up", "waits", "sends", "undistrib.", "no cache", "no affin.", "host s"
+    );
+    for workload in WORKLOADS {
+        let started = Instant::now();
+        let one = measure(workload, &Setup { domain_count: 1, ..setup }, rounds)?;
+        let all = measure(workload, &setup, rounds)?;
+        let took = started.elapsed().as_secs_f64();
+        let without = |other: Setup| Ok::<_, String>(measure(workload, &other, rounds)?.ns_per_call / all.ns_per_call);
+        let techniques = setup.techniques;
+        println!(
+            "{:32} {:9.0} {:9.1} {:8.1} {:7.2} {:7.2} {:12.2} {:9.2} {:9.2} {:9.1}",
+            workload.name(),
+            one.ns_per_call,
+            all.ns_per_call,
+            one.ns_per_call / all.ns_per_call,
+            all.round_trips,
+            all.messages,
+            without(Setup { limits: whole, ..setup })?,
+            without(Setup { techniques: Techniques { caches: false, ..techniques }, ..setup })?,
+            without(Setup { techniques: Techniques { affinity: false, ..techniques }, ..setup })?,
+            took,
+        );
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let parsed = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [machine, domains, rounds] => {
+            let domains = domains.parse().ok().filter(|count| (1..=256).contains(count));
+            domains
+                .zip(rounds.parse().ok().filter(|rounds| *rounds > 0))
+                .map(|(domains, rounds)| (machine, domains, rounds))
+        }
+        _ => None,
+    };
+    let outcome = match parsed {
+        Some((machine, domains, rounds)) => run(machine, domains, rounds),
+        None => {
+            Err(format!("expected MACHINE, 1 to 256 domains and a number of rounds, got {:?}", arguments.join(" ")))
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("simulated: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
