@@ -1,10 +1,11 @@
 //! Workloads on simulated domains: how they scale, and what each technique is worth.
 //!
 //! ```text
-//! simulated MACHINE DOMAINS ROUNDS     MACHINE: x86, cxl, scc or hare; each domain makes so many rounds of each workload
+//! simulated scale MACHINE DOMAINS ROUNDS [WORKLOAD]         MACHINE: x86, cxl, scc or hare
+//! simulated techniques MACHINE DOMAINS ROUNDS [WORKLOAD]
 //! ```
-//! Prints, for each workload, virtual time per call with one domain and with all, the speed-up, what is left of it without
-//! each technique, and how often a call waits and sends.
+//! Each domain makes so many rounds of each workload. `scale` prints virtual time per call with one domain and with all, the
+//! speed-up, and how often a call waits and sends; `techniques` prints how many times as long a call takes without each.
 
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -168,7 +169,20 @@ fn measure(workload: Workload, setup: &Setup, rounds: u64) -> Result<Measured, S
     })
 }
 
-fn run(machine: &str, domain_count: usize, rounds: u64) -> Result<(), String> {
+/// What is printed.
+#[derive(Clone, Copy)]
+enum What {
+    Scale,
+    Techniques,
+}
+
+fn run(machine: &str, domain_count: usize, rounds: u64, (what, workload): (What, &str)) -> Result<(), String> {
+    let chosen: Vec<Workload> = WORKLOADS.into_iter().filter(|it| it.name().starts_with(workload)).collect();
+    if chosen.is_empty() {
+        let known: Vec<&str> = WORKLOADS.iter().map(|it| it.name()).collect();
+        return Err(format!("workload {workload}: expected the beginning of one of {}", known.join("; ")));
+    }
+    let workloads = &chosen;
     let latencies = Latencies::of_machine(machine).map_err(|error| error.to_string())?;
     let setup = Setup {
         domain_count,
@@ -178,30 +192,59 @@ fn run(machine: &str, domain_count: usize, rounds: u64) -> Result<(), String> {
         limits: Limits { split_after: 100, ..Limits::default() },
         techniques: Techniques::default(),
     };
-    let whole = Limits { split_above: usize::MAX, split_after: u64::MAX, ..setup.limits };
+    match what {
+        What::Scale => scale(&setup, rounds, workloads),
+        What::Techniques => worth(&setup, rounds, workloads),
+    }
+}
+
+/// How each workload scales.
+fn scale(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), String> {
     println!(
-        "{:32} {:>9} {:>9} {:>8} {:>7} {:>7} {:>12} {:>9} {:>9} {:>9}",
-        "workload", "ns, 1", "ns, all", "speed-up", "waits", "sends", "undistrib.", "no cache", "no affin.", "host s"
+        "{:32} {:>8} {:>8} {:>8} {:>10} {:>6} {:>6} {:>8} {:>7}",
+        "workload", "ns, 1", "ns, all", "speed-up", "efficiency", "waits", "sends", "calls", "host s"
     );
-    for workload in WORKLOADS {
+    for workload in workloads {
+        let one = measure(*workload, &Setup { domain_count: 1, ..*setup }, rounds)?;
         let started = Instant::now();
-        let one = measure(workload, &Setup { domain_count: 1, ..setup }, rounds)?;
-        let all = measure(workload, &setup, rounds)?;
+        let all = measure(*workload, setup, rounds)?;
         let took = started.elapsed().as_secs_f64();
-        let without = |other: Setup| Ok::<_, String>(measure(workload, &other, rounds)?.ns_per_call / all.ns_per_call);
-        let techniques = setup.techniques;
+        let speed_up = one.ns_per_call / all.ns_per_call;
         println!(
-            "{:32} {:9.0} {:9.1} {:8.1} {:7.2} {:7.2} {:12.2} {:9.2} {:9.2} {:9.1}",
+            "{:32} {:8.0} {:8.1} {:8.1} {:10.2} {:6.2} {:6.2} {:8} {:7.1}",
             workload.name(),
             one.ns_per_call,
             all.ns_per_call,
-            one.ns_per_call / all.ns_per_call,
+            speed_up,
+            speed_up / setup.domain_count as f64,
             all.round_trips,
             all.messages,
-            without(Setup { limits: whole, ..setup })?,
-            without(Setup { techniques: Techniques { caches: false, ..techniques }, ..setup })?,
-            without(Setup { techniques: Techniques { affinity: false, ..techniques }, ..setup })?,
+            rounds * workload.calls_of_round() * setup.domain_count as u64,
             took,
+        );
+    }
+    Ok(())
+}
+
+/// How much longer a call takes without each technique.
+fn worth(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), String> {
+    println!("{:32} {:>8} {:>8} {:>8} {:>8} {:>8}", "without", "split", "caches", "affinity", "broadc.", "coalesc.");
+    let all = setup.techniques;
+    let whole = Limits { split_above: usize::MAX, split_after: u64::MAX, ..setup.limits };
+    for workload in workloads {
+        let ns = |other: Setup| Ok::<_, String>(measure(*workload, &other, rounds)?.ns_per_call);
+        let with = |techniques: Techniques| ns(Setup { techniques, ..*setup });
+        let base = with(all)?;
+        let far = Techniques { affinity: false, ..all };
+        println!(
+            "{:32} {:8.2} {:8.2} {:8.2} {:8.2} {:8.2}",
+            workload.name(),
+            ns(Setup { limits: whole, ..*setup })? / base,
+            with(Techniques { caches: false, ..all })? / base,
+            with(far)? / base,
+            with(Techniques { broadcast: false, ..all })? / base,
+            // Beside affinity there is little to coalesce.
+            with(Techniques { coalesced: false, ..far })? / with(far)?,
         );
     }
     Ok(())
@@ -209,20 +252,21 @@ fn run(machine: &str, domain_count: usize, rounds: u64) -> Result<(), String> {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let parsed = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [machine, domains, rounds] => {
-            let domains = domains.parse().ok().filter(|count| (1..=256).contains(count));
-            domains
-                .zip(rounds.parse().ok().filter(|rounds| *rounds > 0))
-                .map(|(domains, rounds)| (machine, domains, rounds))
+    let number = |text: &str, most: u64| text.parse().ok().filter(|number: &u64| (1..=most).contains(number));
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [what @ ("scale" | "techniques"), machine, domains, rounds, ref rest @ ..] if rest.len() < 2 => {
+            let what = if what == "scale" { What::Scale } else { What::Techniques };
+            match (number(domains, 256), number(rounds, 1_000_000)) {
+                (Some(domains), Some(rounds)) => {
+                    run(machine, domains as usize, rounds, (what, rest.first().copied().unwrap_or("")))
+                }
+                _ => Err(format!("expected 1 to 256 domains and 1 to 1000000 rounds, got {domains} and {rounds}")),
+            }
         }
-        _ => None,
-    };
-    let outcome = match parsed {
-        Some((machine, domains, rounds)) => run(machine, domains, rounds),
-        None => {
-            Err(format!("expected MACHINE, 1 to 256 domains and a number of rounds, got {:?}", arguments.join(" ")))
-        }
+        _ => Err(format!(
+            "expected scale or techniques, MACHINE, DOMAINS, ROUNDS and, if not all, a workload, got {:?}",
+            arguments.join(" ")
+        )),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
