@@ -39,8 +39,8 @@ class _PlainProgram(RunningProgram):
 
     _kind = "runner of the target plain"
 
-    def __init__(self, workers: int, surroundings: Surroundings) -> None:
-        arguments = ("--plain", "--workers", str(workers), *surroundings.runner_arguments())
+    def __init__(self, mode: Sequence[str], workers: int, surroundings: Surroundings) -> None:
+        arguments = (*mode, "--workers", str(workers), *surroundings.runner_arguments())
         super().__init__([str(artifacts.scalefs_runner_path()), *arguments])
         close_at_exit(self)
 
@@ -52,6 +52,8 @@ class _PlainProgram(RunningProgram):
 class PlainTarget:
     """`plain` in programs of one thread; see `commutant.targets.base.Target`."""
 
+    _limits = _LIMITS
+
     def __init__(
         self, argument: str, tx: Transacted | None = None, surroundings: Surroundings = NO_SURROUNDINGS
     ) -> None:
@@ -61,6 +63,10 @@ class PlainTarget:
         self._tx = tx
         self._workers = 0
         self._sessions: list[ProcessSession] = []
+
+    def _mode(self) -> Sequence[str]:
+        """The runner's arguments that say what it runs tests on."""
+        return ("--plain",)
 
     @cached_property
     def _calls(self) -> frozenset[Signature]:
@@ -84,7 +90,7 @@ class PlainTarget:
     def _new_session(self) -> ProcessSession:
         if not self._workers:
             raise RunError("the target plain has not been started")
-        session = ProcessSession(lambda: _PlainProgram(self._workers, self._surroundings))
+        session = ProcessSession(lambda: _PlainProgram(self._mode(), self._workers, self._surroundings))
         self._sessions.append(session)
         return session
 
@@ -95,14 +101,14 @@ class PlainTarget:
             sessions = [future.result() for future in futures]
         return in_transactions(sessions, self._tx)
 
-    def reseeded(self) -> Sequence[PlainTarget]:
+    def reseeded(self) -> Sequence[Target]:
         """None: nothing is hashed."""
         return ()
 
     def describe(self) -> Mapping[str, object]:
         """The host, and what a run cannot tell."""
         told = {**self._surroundings.described(), **({"transactions": self._tx} if self._tx else {})}
-        return {"host": platform.platform(), "limits": _LIMITS, **told}
+        return {"host": platform.platform(), "limits": self._limits, **told}
 
     def close(self) -> None:
         """Ends all sessions; may be called twice, and while a session runs in another thread."""

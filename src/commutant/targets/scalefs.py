@@ -7,6 +7,8 @@ cores that calls run on. With `warm=N` cores do not come to a test from their ma
 other calls since then, or fewer in other orders of the test's calls. `names`, `depth` and `users` are told in
 `commutant.targets.process.surroundings`. `tx=both` makes the calls of a test in open transactions,
 `tx=one` all but one of them alone.
+
+`domains=N` is another target under the same name: the file system over N domains (`commutant.targets.domains`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass, replace
 from commutant.support import artifacts
 from commutant.targets.base import Session, Target
 from commutant.targets.counted import COUNTED_OPTIONS, USUAL, Counted, take_counted
+from commutant.targets.domains import create as create_domains
 from commutant.targets.options import number, one_of, read_options
 from commutant.targets.process.program import Program, load_program
 from commutant.targets.process.surroundings import OPTIONS as SURROUNDINGS
@@ -52,7 +55,12 @@ def parse_options(argument: str, options: Mapping[str, str]) -> ScaleFsOptions:
 
 
 def create(argument: str, options: Mapping[str, str]) -> Target:
-    """The target for `scalefs[:KEY=VALUE,...]`, keys as in `OPTIONS`, not started; raises UsageError for others."""
+    """The target for `scalefs[:KEY=VALUE,...]`, not started; raises UsageError for keys not in `OPTIONS`.
+
+    With `domains=N`, keys are those of `commutant.targets.domains`.
+    """
+    if "domains" in options:
+        return create_domains(argument, options)
     return ScaleFsTarget(argument, parse_options(argument, options))
 
 

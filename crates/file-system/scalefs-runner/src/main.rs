@@ -11,12 +11,14 @@
 //! commutant-scalefs-runner ... --objects FILE                and list in it what lies where in the arena ([`objects`])
 //! commutant-scalefs-runner ... --regions                     list the parts of such an instance's arena
 //! commutant-scalefs-runner --plain --workers N               run batches over the crate `plain`, without a tracer
+//! commutant-scalefs-runner --domains N --workers N           run batches over domains (crate `domains`), without a tracer
 //! commutant-scalefs-runner --calls                           list the calls
 //! commutant-scalefs-runner --symbols                         list this program's functions and data, for names
 //! ```
 
 mod calls;
 mod children;
+mod domains;
 mod file_calls;
 mod instance;
 mod memory;
@@ -46,6 +48,7 @@ use std::sync::Mutex;
 use program_runner::serve::{Program, complain, serve};
 use program_runner::symbols;
 
+use crate::domains::DomainsProgram;
 use crate::instance::{Actor, Instance};
 use crate::objects::ObjectList;
 use crate::options::{Mode, Options};
@@ -78,6 +81,10 @@ fn run(mode: Mode) -> Result<(), String> {
         }
         Mode::Batches { options, objects } => {
             let program = Box::leak(Box::new(ScaleFsProgram::create(options, objects)?));
+            serve(program, std::io::stdin(), std::io::stdout())?;
+        }
+        Mode::Domains { domain_count, workers, surroundings } => {
+            let program = Box::leak(Box::new(DomainsProgram { domain_count, workers, surroundings }));
             serve(program, std::io::stdin(), std::io::stdout())?;
         }
         Mode::Plain { workers, surroundings } => {

@@ -193,6 +193,8 @@ pub struct Operation<H> {
     pub transaction: Option<Transaction<H>>,
     /// For which process.
     pub process: usize,
+    /// The core of a call under test.
+    pub core: Option<usize>,
     pub paths: [Path; 2],
     /// The end of all names of the window.
     pub suffix: Path,
@@ -212,6 +214,7 @@ impl<H> Default for Operation<H> {
             stage: Stage::Alone,
             transaction: None,
             process: 0,
+            core: None,
             paths: Default::default(),
             suffix: Path::default(),
             page: [0; PAGE_BYTES],
@@ -242,6 +245,8 @@ impl<H> From<Named<H>> for Outcome<H> {
 impl<H> Operation<H> {
     /// Returns 0, a negative error number, or what comes instead of a result in a transaction ([`crate::transacted`]).
     pub fn perform<S: Subject<Handle = H>>(&mut self, actor: &S) -> i64 {
+        // Descriptors and memory are where their process is.
+        actor.acts_from(self.core.filter(|_| matches!(self.work, Work::Name(_))));
         match self.stage {
             Stage::Alone => self.perform_alone(actor),
             Stage::Begin => transacted::begin(actor, self.process, &mut self.transaction),

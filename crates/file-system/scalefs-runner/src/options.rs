@@ -21,6 +21,15 @@ pub enum Mode {
         /// What surrounds the calls.
         surroundings: Surroundings,
     },
+    /// Run batches over domains.
+    Domains {
+        /// How many.
+        domain_count: usize,
+        /// As many as a test has calls.
+        workers: usize,
+        /// What surrounds the calls.
+        surroundings: Surroundings,
+    },
     /// List the calls.
     Calls,
     /// List the symbols.
@@ -62,6 +71,9 @@ impl Options {
 /// An instance has at most 256 cores, one of which is the coordinator's.
 const MOST_CORES: usize = 255;
 
+/// What tests touch has no place in more.
+const MOST_DOMAINS: usize = 16;
+
 /// More users than calls make no difference.
 const MOST_USERS: usize = CORE_LIMIT;
 
@@ -87,6 +99,14 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
                 _ => Err(EXPECTED.to_owned()),
             }
         }
+        ["--domains", domains, "--workers", workers, ref rest @ ..] => {
+            let domain_count = number("--domains", domains, MOST_DOMAINS)?;
+            let workers = number("--workers", workers, CORE_LIMIT)?;
+            match surroundings(rest)? {
+                (surroundings, []) => Ok(Mode::Domains { domain_count, workers, surroundings }),
+                _ => Err(EXPECTED.to_owned()),
+            }
+        }
         ["--cores", cores, "--workers", workers, "--seed", seed, ref rest @ ..] => {
             let (surroundings, rest) = surroundings(rest)?;
             let cores = number("--cores", cores, MOST_CORES)?;
@@ -106,7 +126,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
 }
 
 const EXPECTED: &str = "expected --cores N --workers N --seed N [SURROUNDINGS] [--regions|--objects FILE], or --plain --workers N \
-     [SURROUNDINGS], or --calls, or --symbols; surroundings are --warm N, --names long, --depth N, --users N";
+     [SURROUNDINGS], or --domains N --workers N [SURROUNDINGS], or --calls, or --symbols; surroundings are --warm N, --names long, --depth N, --users N";
 
 fn number(what: &str, text: &str, most: usize) -> Result<usize, String> {
     text.parse()
@@ -156,6 +176,8 @@ mod tests {
             batches(Some("f".to_owned()))
         );
         let usual = Surroundings::default();
+        let domains = Mode::Domains { domain_count: 3, workers: 2, surroundings: usual };
+        assert_eq!(parsed("--domains 3 --workers 2"), Ok(domains));
         assert_eq!(parsed("--plain --workers 3"), Ok(Mode::Plain { workers: 3, surroundings: usual }));
         assert_eq!(parsed(&format!("--plain --workers 3 {all}")), Ok(Mode::Plain { workers: 3, surroundings }));
     }
@@ -195,6 +217,8 @@ mod tests {
             ("--plain --workers 2 --users 7", "--users 7: expected a number from 1 to 6"),
             ("--plain --workers 2 --objects f", "expected --cores N"),
             ("--plain", "expected --cores N"),
+            ("--domains 17 --workers 2", "--domains 17: expected a number from 1 to 16"),
+            ("--domains 2", "expected --cores N"),
         ] {
             assert!(parsed(line).unwrap_err().starts_with(message), "{line}");
         }

@@ -32,6 +32,9 @@ pub trait Subject: 'static {
     /// meanwhile.
     fn take_seat(_worker: usize) {}
 
+    /// The next calls come from where this core is; from where their processes are if no core is given.
+    fn acts_from(&self, _core: Option<usize>) {}
+
     /// Begins a call of a process.
     fn enter(&self, process: usize) -> Self::Call<'_>;
 

@@ -576,6 +576,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
     ) -> Result<(), String> {
         let process = place.process();
         operation.process = process;
+        operation.core = if let Place::Worker { core, .. } = place { Some(core) } else { None };
         self.touched[process] = true;
         let Signature { name, parameters } = SIGNATURES[call];
         operation.stage = self.transacting.stage(place, name, arguments)?;

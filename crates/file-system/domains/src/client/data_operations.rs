@@ -16,7 +16,7 @@ use crate::wire::{Refusal, Reply, Request, StoredKind};
 /// An open file description during a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Description<'v> {
-    number: u64,
+    pub(super) number: u64,
     file: OpenFile,
     call: PhantomData<&'v ()>,
 }

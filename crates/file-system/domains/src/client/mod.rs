@@ -12,6 +12,7 @@ mod names;
 mod object_operations;
 mod open_files;
 mod process;
+mod refusals;
 mod transfers;
 
 pub use call::{Call, Fault, Found, Handle, Key, Node};

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use messages::Transport;
-use posix_calls::{Credentials, DataOperations, OnExec};
+use posix_calls::{Credentials, DataOperations, Errno, ObjectOperations, OnExec};
 
 use super::domain::Domain;
 use crate::identity::Target;
@@ -35,6 +35,19 @@ impl Process {
     /// Sets the mask of new files' permissions and returns the old one (POSIX `umask`).
     pub fn set_umask(&self, mask: u32) -> u32 {
         self.umask.replace(mask & 0o777)
+    }
+
+    /// Works from now on where another process of any domain works.
+    ///
+    /// # Errors
+    /// EIO if that directory has gone.
+    pub fn follow<T: Transport>(&self, domain: &Domain<T>, other: &Process) -> Result<(), Errno> {
+        let place = other.working_directory.get();
+        if place == self.working_directory.get() {
+            return Ok(());
+        }
+        let call = domain.begin(self);
+        Ok(call.set_working_directory(call.lend(place))?)
     }
 
     /// The numbers of the open descriptors.
