@@ -1,8 +1,8 @@
 """The target `scalefs:domains=N`: one file system over N domains (docs/reference/domains.md).
 
 Domains share no coherent memory; the runner plays all of them in one thread, with messages between them. A call on
-names comes from the domain of its core, any other from that of its process. One thread makes all calls, so nothing can be
-shared between cores: no run says anything about sharing.
+names comes from the domain of its core, any other from that of its process. One thread makes all calls, so nothing
+can be shared between cores: no run says anything about sharing.
 """
 
 from __future__ import annotations

@@ -104,16 +104,38 @@ impl<T: Transport> Domain<T> {
         let mut owners = by_owner.iter();
         if let (Some((owner, parts)), None) = (owners.next(), owners.next()) {
             loop {
+                let forgotten = self.cache.borrow().forgotten(*owner);
                 match self.ask(*owner, Request::Apply { parts: parts.clone() }) {
                     Reply::Refused { why: Refusal::Busy } => self.pause(),
                     Reply::Refused { why } => return Err(why),
-                    _ => return Ok(()),
+                    Reply::Stamps { stamps } => self.keep_changed(parts, &stamps, (*owner, forgotten)),
+                    Reply::Name { stamp, may_keep, .. } => {
+                        self.keep_changed(parts, &[if may_keep { stamp } else { 0 }], (*owner, forgotten));
+                    }
+                    Reply::Done {} => {}
+                    _ => return Err(Refusal::Garbled),
                 }
+                return Ok(());
             }
         }
         match self.prepare_at_once(by_owner, first) {
             Err(Refusal::Busy) => self.prepare_in_order(by_owner),
             outcome => outcome,
+        }
+    }
+
+    /// Keeps what names lead to that were changed: their owners tell when that is not so any more.
+    fn keep_changed(&self, parts: &[Part], stamps: &[u64], from: (DomainNumber, u64)) {
+        let after = parts.iter().filter_map(|part| match part {
+            Part::Insert { directory, name, target } | Part::Replace { directory, name, target, .. } => {
+                Some((*directory, name, Some(*target)))
+            }
+            Part::Remove { directory, name, .. } => Some((*directory, name, None)),
+            _ => None,
+        });
+        let keeps = self.techniques.get().caches && from.0 != self.own();
+        for ((directory, name, target), stamp) in after.zip(stamps) {
+            self.keep_name(directory, &name.0, (target, *stamp, keeps && *stamp != 0), from);
         }
     }
 
@@ -125,44 +147,39 @@ impl<T: Transport> Domain<T> {
         };
         let (early, late): (Vec<_>, Vec<_>) =
             by_owner.iter().map(question).partition(|(owner, _)| Some(*owner) == first);
-        let (mut prepared, mut refusal) = (Vec::new(), None);
+        let mut prepared = Prepared::default();
         for questions in [early, late] {
-            if refusal.is_some() || questions.is_empty() {
+            if prepared.refusal.is_some() || questions.is_empty() {
                 continue;
             }
-            let owners: Vec<DomainNumber> = questions.iter().map(|(owner, _)| *owner).collect();
+            let forgotten = |owner| (owner, self.cache.borrow().forgotten(owner));
+            let owners: Vec<_> = questions.iter().map(|(owner, _)| forgotten(*owner)).collect();
             for (owner, reply) in owners.into_iter().zip(self.ask_all(Class::Prepares, questions)) {
-                match reply {
-                    Reply::Done {} => prepared.push(owner),
-                    Reply::Refused { why } => refusal = Some(worse(refusal, why)),
-                    _ => refusal = Some(worse(refusal, Refusal::Garbled)),
-                }
+                prepared.note(owner, reply);
             }
         }
-        self.decide(operation, prepared, refusal)
+        self.decide(operation, by_owner, prepared)
     }
 
     /// Prepares at one owner after the other, and waits at each.
     fn prepare_in_order(&self, by_owner: &Parts) -> Result<(), Refusal> {
         let operation = self.take_line();
-        let (mut prepared, mut refusal) = (Vec::new(), None);
+        let mut prepared = Prepared::default();
         for (owner, parts) in by_owner {
-            let why = loop {
+            let from = (*owner, self.cache.borrow().forgotten(*owner));
+            let reply = loop {
                 let question = (*owner, Request::Prepare { operation, parts: parts.clone() });
                 match self.ask_all(Class::Prepares, vec![question]).pop() {
-                    Some(Reply::Done {}) => break None,
                     Some(Reply::Refused { why: Refusal::Busy }) => self.pause(),
-                    Some(Reply::Refused { why }) => break Some(why),
-                    _ => break Some(Refusal::Garbled),
+                    reply => break reply.unwrap_or(Reply::Refused { why: Refusal::Garbled }),
                 }
             };
-            if why.is_some() {
-                refusal = why;
+            prepared.note(from, reply);
+            if prepared.refusal.is_some() {
                 break;
             }
-            prepared.push(*owner);
         }
-        self.decide(operation, prepared, refusal)
+        self.decide(operation, by_owner, prepared)
     }
 
     fn take_line(&self) -> OperationNumber {
@@ -176,35 +193,48 @@ impl<T: Transport> Domain<T> {
     }
 
     /// Commits unless somebody has refused, and tells those who have prepared.
-    fn decide(
-        &self,
-        operation: OperationNumber,
-        prepared: Vec<DomainNumber>,
-        refusal: Option<Refusal>,
-    ) -> Result<(), Refusal> {
-        let commit = refusal.is_none();
+    fn decide(&self, operation: OperationNumber, by_owner: &Parts, prepared: Prepared) -> Result<(), Refusal> {
+        let commit = prepared.refusal.is_none();
         if commit && !planted("domains: the decision is not written") {
             self.decisions.commit(operation);
             self.transport().spend(Step::PoolWrite(1));
         }
         let request = Request::Decide { operation, commit };
         let mut answers = Vec::new();
-        for owner in prepared {
+        for (from, stamps) in prepared.owners {
+            let owner = from.0;
             if owner == self.own() {
                 self.with_server(|server| server.serve(owner, request.clone()));
-            } else {
-                answers.extend(self.send(owner, Class::Prepares, &request));
+                continue;
+            }
+            answers.extend(self.send(owner, Class::Prepares, &request));
+            if let Some(parts) = by_owner.get(&owner).filter(|_| commit) {
+                self.keep_changed(parts, &stamps, from);
             }
         }
         self.lines.borrow_mut().expect(operation, answers);
-        refusal.map_or(Ok(()), Err)
+        prepared.refusal.map_or(Ok(()), Err)
     }
 }
 
-/// Of two refusals that which says more: what is so, before what is in the way.
-fn worse(first: Option<Refusal>, second: Refusal) -> Refusal {
-    match first {
-        Some(first) if first != Refusal::Busy => first,
-        _ => second,
+/// What owners have said to an operation.
+#[derive(Debug, Default)]
+struct Prepared {
+    /// Who has prepared, and what of its answers had been forgotten before; the stamps of its names.
+    owners: Vec<((DomainNumber, u64), Vec<u64>)>,
+    /// Why it cannot be done: what is so, before what is in the way.
+    refusal: Option<Refusal>,
+}
+
+impl Prepared {
+    fn note(&mut self, owner: (DomainNumber, u64), reply: Reply) {
+        let why = match reply {
+            Reply::Stamps { stamps } => return self.owners.push((owner, stamps)),
+            Reply::Refused { why } => why,
+            _ => Refusal::Garbled,
+        };
+        if self.refusal.is_none_or(|first| first == Refusal::Busy) {
+            self.refusal = Some(why);
+        }
     }
 }

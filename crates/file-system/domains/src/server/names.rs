@@ -30,12 +30,11 @@ impl Server {
 
     /// Takes a mark away from a name, with or without effect.
     pub(super) fn unmark_name(&mut self, directory: ObjectNumber, name: &[u8], commit: bool, at_ns: i64) {
-        let stamp = self.next_stamp();
         let Some(shard) = self.shards.get_mut(&directory) else { return };
         let Some(mark) = shard.entry(name).and_then(|entry| entry.mark.take()) else { return };
         shard.marked -= 1;
         if commit {
-            shard.set(name, mark.after, stamp);
+            shard.set(name, mark.after, mark.stamp);
             self.note_change_of_names(directory, at_ns);
         }
         if let Some(shard) = self.shards.get_mut(&directory) {
@@ -121,7 +120,7 @@ impl Server {
         if let Some(shard) = self.shards.get_mut(&directory) {
             shard.set(name, target, stamp);
             shard.changes_by_others += u64::from(changer != own);
-            if changer != own && target.is_some() {
+            if changer != own && (target.is_some() || shard.may_note_absence()) {
                 may_keep = true;
                 shard.entry_or_absent(name, stamp).readers.add(changer);
             }

@@ -103,15 +103,15 @@ impl Server {
         for part in &parts {
             self.check(part)?;
         }
-        let mut reply = Reply::Done {};
-        let is_one = parts.len() == 1;
+        let (mut stamps, is_one) = (Vec::new(), parts.len() == 1);
         for part in parts {
-            let told = self.apply_part(from, part);
-            if is_one {
-                reply = told;
+            match self.apply_part(from, part) {
+                reply if is_one => return Ok(reply),
+                Reply::Name { stamp, may_keep, .. } => stamps.push(if may_keep { stamp } else { 0 }),
+                _ => {}
             }
         }
-        Ok(reply)
+        Ok(Reply::Stamps { stamps })
     }
 
     fn apply_part(&mut self, from: DomainNumber, part: Part) -> Reply {
@@ -159,18 +159,22 @@ impl Server {
         for part in &parts {
             self.check(part)?;
         }
-        for part in parts {
-            self.mark(from, operation, part);
-        }
-        Ok(Reply::Done {})
+        let stamps = parts.into_iter().filter_map(|part| self.mark(from, operation, part)).collect();
+        Ok(Reply::Stamps { stamps })
     }
 
-    fn mark(&mut self, from: DomainNumber, operation: OperationNumber, part: Part) {
+    /// Leaves the mark of a part; the stamp of a name that changes.
+    fn mark(&mut self, from: DomainNumber, operation: OperationNumber, part: Part) -> Option<u64> {
+        let mut stamp = None;
         let place = match part {
             Part::Insert { directory, name, target } | Part::Replace { directory, name, target, .. } => {
-                self.mark_name(from, operation, (directory, name.0), Some(target))
+                stamp = Some(self.mark_name(from, operation, (directory, &name.0), Some(target)));
+                Place::Name(directory, name.0)
             }
-            Part::Remove { directory, name, .. } => self.mark_name(from, operation, (directory, name.0), None),
+            Part::Remove { directory, name, .. } => {
+                stamp = Some(self.mark_name(from, operation, (directory, &name.0), None));
+                Place::Name(directory, name.0)
+            }
             Part::Hold { directory, name, .. } => {
                 if let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(&name.0)) {
                     entry.held_by.push(operation);
@@ -194,24 +198,32 @@ impl Server {
             }
         };
         self.places_of(operation).push(place);
+        stamp
     }
 
     fn mark_name(
         &mut self,
         from: DomainNumber,
         operation: OperationNumber,
-        (directory, name): (ObjectNumber, Vec<u8>),
+        (directory, name): (ObjectNumber, &[u8]),
         after: Option<Target>,
-    ) -> Place {
-        // From now on nobody keeps it, so nobody need be told when it is decided.
-        self.notify_readers(directory, &name, from);
-        let (at_ns, is_other) = (self.now_ns(), from != self.own);
+    ) -> u64 {
+        // From now on nobody keeps it, so nobody need be told when it is decided; but who decides knows, and is told of what
+        // comes later.
+        self.notify_readers(directory, name, from);
+        let (at_ns, own, stamp) = (self.now_ns(), self.own, self.next_stamp());
+        let mut may_keep = false;
         if let Some(shard) = self.shards.get_mut(&directory) {
-            shard.entry_or_absent(&name, 0).mark = Some(Mark { operation, after, at_ns });
+            may_keep = from != own && (after.is_some() || shard.may_note_absence());
+            let entry = shard.entry_or_absent(name, 0);
+            entry.mark = Some(Mark { operation, after, at_ns, stamp });
+            if may_keep {
+                entry.readers.add(from);
+            }
             shard.marked += 1;
-            shard.changes_by_others += u64::from(is_other);
+            shard.changes_by_others += u64::from(from != own);
         }
-        Place::Name(directory, name)
+        if may_keep { stamp } else { 0 }
     }
 
     fn mark_object(&mut self, operation: OperationNumber, number: ObjectNumber, effect: Effect) -> Place {

@@ -15,6 +15,8 @@ pub(crate) struct Mark {
     pub(crate) operation: OperationNumber,
     pub(crate) after: Option<Target>,
     pub(crate) at_ns: i64,
+    /// Of the name when it has changed.
+    pub(crate) stamp: u64,
 }
 
 /// A name: what it leads to, and what is to become of it.

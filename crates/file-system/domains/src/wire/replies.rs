@@ -136,6 +136,8 @@ message! {
         Refused = 0 { why: Refusal },
         /// It is done, or prepared.
         Done = 1 {},
+        /// Parts are done, or prepared: the stamps of the names that change, in their order; 0 for one that may not be kept.
+        Stamps = 6 { stamps: Vec<u64> },
         /// What a name leads to, since it had this stamp; and whether the asker may keep that.
         Name = 2 { target: Option<Target>, stamp: u64, may_keep: bool },
         /// What `stat` tells.
