@@ -19,8 +19,9 @@ pub const LINES: u16 = 64;
 /// **What it must give.** When [`Decisions::commit`] has returned, [`Decisions::is_committed`] of any domain that begins later
 /// says so: the line was written, written back, and has arrived; and whoever asks drops what its caches hold of it.
 pub trait Decisions {
-    /// Decides that an operation of the own domain is committed.
-    fn commit(&self, operation: OperationNumber);
+    /// Decides that an operation of the own domain is committed; false if the line cannot be written, and then this domain
+    /// decides nothing any more.
+    fn commit(&self, operation: OperationNumber) -> bool;
 
     /// Whether an operation was committed; false while it is not decided.
     fn is_committed(&self, operation: OperationNumber) -> bool;
@@ -47,10 +48,9 @@ impl OwnLines {
 }
 
 impl Decisions for OwnLines {
-    fn commit(&self, operation: OperationNumber) {
-        if let Some(line) = self.line(operation) {
-            line.set(operation.number);
-        }
+    fn commit(&self, operation: OperationNumber) -> bool {
+        let line = self.line(operation);
+        line.inspect(|line| line.set(operation.number)).is_some()
     }
 
     fn is_committed(&self, operation: OperationNumber) -> bool {

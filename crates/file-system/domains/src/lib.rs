@@ -48,6 +48,7 @@ mod client;
 mod decisions;
 mod identity;
 mod one_thread;
+mod pool_lines;
 mod server;
 pub mod simulated;
 mod wire;
@@ -56,5 +57,6 @@ pub use client::{Call, Description, Domain, Fault, Found, Handle, Key, Node, Off
 pub use decisions::{Decisions, LINES, OwnLines};
 pub use identity::{ObjectNumber, Target};
 pub use one_thread::{OfOneThread, OneThread};
+pub use pool_lines::PoolLines;
 pub use server::Limits;
 pub use wire::OperationNumber;

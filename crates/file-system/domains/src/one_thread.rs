@@ -7,7 +7,7 @@ use messages::DomainNumber;
 use messages::simulated::{Disorder, Latencies, Network, RingSizes, Served, Simulated};
 
 use crate::client::Domain;
-use crate::decisions::OwnLines;
+use crate::decisions::{Decisions, OwnLines};
 use crate::server::Limits;
 
 /// A domain of [`OneThread`].
@@ -49,14 +49,34 @@ impl OneThread {
     /// Unless there are 1 to 256 domains.
     #[must_use]
     pub fn with_rings(domain_count: usize, rings: RingSizes, limits: Limits, clock: fn() -> u64) -> OneThread {
-        let network = Rc::new(Network::new(domain_count, Latencies::NONE, rings, Disorder::default()));
         let decisions = Rc::new(OwnLines::new(domain_count));
+        OneThread::with_decisions(
+            (0..domain_count).map(|_| decisions.clone() as Rc<dyn Decisions>),
+            rings,
+            limits,
+            clock,
+        )
+    }
+
+    /// The same, with the lines of decisions as each domain sees them.
+    ///
+    /// # Panics
+    /// Unless there are 1 to 256 domains.
+    #[must_use]
+    pub fn with_decisions(
+        decisions: impl ExactSizeIterator<Item = Rc<dyn Decisions>>,
+        rings: RingSizes,
+        limits: Limits,
+        clock: fn() -> u64,
+    ) -> OneThread {
+        let domain_count = decisions.len();
+        let network = Rc::new(Network::new(domain_count, Latencies::NONE, rings, Disorder::default()));
         let others = Rc::new(Others::default());
-        let domain = |number| {
+        let domain = |(number, decisions)| {
             let end = Simulated::outside(Rc::clone(&network), DomainNumber(number as u16), others.clone());
-            Rc::new(Domain::new(end, decisions.clone(), clock, limits))
+            Rc::new(Domain::new(end, decisions, clock, limits))
         };
-        let domains: Vec<_> = (0..domain_count).map(domain).collect();
+        let domains: Vec<_> = decisions.enumerate().map(domain).collect();
         let _ = others.domains.set(domains.iter().map(Rc::downgrade).collect());
         OneThread { domains }
     }

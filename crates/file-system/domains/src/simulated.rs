@@ -64,10 +64,9 @@ impl LinesOf {
 }
 
 impl Decisions for LinesOf {
-    fn commit(&self, operation: OperationNumber) {
-        if let Some(line) = self.line(operation) {
-            line.set((operation.number, self.lines.network.clock_ns(self.own)));
-        }
+    fn commit(&self, operation: OperationNumber) -> bool {
+        let now_ns = self.lines.network.clock_ns(self.own);
+        self.line(operation).inspect(|line| line.set((operation.number, now_ns))).is_some()
     }
 
     fn is_committed(&self, operation: OperationNumber) -> bool {

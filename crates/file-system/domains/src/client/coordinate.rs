@@ -196,7 +196,10 @@ impl<T: Transport> Domain<T> {
     fn decide(&self, operation: OperationNumber, by_owner: &Parts, prepared: Prepared) -> Result<(), Refusal> {
         let commit = prepared.refusal.is_none();
         if commit && !planted("domains: the decision is not written") {
-            self.decisions.commit(operation);
+            if !self.decisions.commit(operation) {
+                // Nobody knows what stands there: what was prepared stays so.
+                return Err(Refusal::Garbled);
+            }
             self.transport().spend(Step::PoolWrite(1));
         }
         let request = Request::Decide { operation, commit };

@@ -87,6 +87,14 @@ fn random_calls_over_rings_that_are_full_give_the_same_as_on_plain() {
     compare(Spread { rings, wanders: false, ..Spread::new(2) }, data, 2);
 }
 
+/// The lines of decisions lie where old copies are really read, and an adversary drops and writes back what it likes.
+#[test]
+fn random_calls_decided_in_memory_without_coherence_give_the_same_as_on_plain() {
+    for seed in 0..3 {
+        compare(Spread { pool_seed: Some(seed), ..Spread::new(3) }, names, 4);
+    }
+}
+
 #[test]
 fn random_calls_on_names_and_data_give_the_same_as_on_plain() {
     for domain_count in [1, 2, 3] {
@@ -102,5 +110,13 @@ fn planted_faults_are_found() {
     let few_notices = Spread { rings: RingSizes([2, 84, 12, 90]), ..Spread::new(3) };
     must_be_caught("domains: one who is to forget all forgets nothing", || compare(few_notices, names, 1));
     must_be_caught("domains: who keeps a directory is not told that it changes", || compare(Spread::new(3), names, 1));
+    let in_pool = Spread { pool_seed: Some(1), split_above: 2, ..Spread::new(3) };
+    for fault in [
+        "domains: a decision is not written back",
+        "domains: a decision is not drained",
+        "domains: a line is read from an old copy",
+    ] {
+        must_be_caught(fault, || compare(in_pool, names, 1));
+    }
     must_be_caught("domains: a directory goes with its names", || compare(Spread::new(3), names, 1));
 }

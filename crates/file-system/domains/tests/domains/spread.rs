@@ -1,8 +1,11 @@
 //! The calls on domains: a process of each user in each, calls from one domain after the other.
 
+use std::rc::Rc;
+
 use call_language::{Answer, Call, GROUPS, Operation, Outcome, USERS, perform};
-use domains::{Limits, OneThread, Process, Techniques};
+use domains::{Decisions, Limits, OneThread, PoolLines, Process, Techniques};
 use messages::simulated::RingSizes;
+use pool::emulated::{self, Emulated};
 use posix_calls::{Credentials, Errno, ObjectOperations, attributes, directories};
 
 use crate::systems::{System, Systems, left, remove_below};
@@ -15,6 +18,8 @@ pub struct Spread {
     pub split_after: u64,
     pub rings: RingSizes,
     pub techniques: Techniques,
+    /// The lines of decisions lie in emulated memory without coherence, whose adversary has this seed.
+    pub pool_seed: Option<u64>,
     /// Each call of a user comes from another domain. Else all calls of a user come from one, as those on descriptors
     /// must.
     pub wanders: bool,
@@ -28,6 +33,7 @@ impl Spread {
             split_after: u64::MAX,
             rings: RingSizes::default(),
             techniques: Techniques::default(),
+            pool_seed: None,
             wanders: true,
         }
     }
@@ -39,6 +45,7 @@ struct Users {
     /// By domain, then by user; the last is the superuser, for what is no call that is compared.
     processes: Vec<Vec<Process>>,
     wanders: bool,
+    memory: Option<Emulated>,
 }
 
 impl Systems for Spread {
@@ -52,11 +59,23 @@ impl Systems for Spread {
     ) -> T {
         let pages = page_limit.map_or(1 << 40, |pages| pages as u64);
         let limits = Limits { pages, inodes: 1 << 40, split_above: self.split_above, split_after: self.split_after };
-        let file_system = OneThread::with_rings(self.domain_count, self.rings, limits, || 0);
+        let memory = self.pool_seed.map(|seed| {
+            let size_bytes = PoolLines::<emulated::Domain>::size_bytes(self.domain_count);
+            Emulated::new(size_bytes, self.domain_count, seed).unwrap()
+        });
+        let file_system = match &memory {
+            None => OneThread::with_rings(self.domain_count, self.rings, limits, || 0),
+            Some(memory) => {
+                let of_domain = |number| {
+                    Rc::new(PoolLines::new(memory.domain(number), self.domain_count).unwrap()) as Rc<dyn Decisions>
+                };
+                OneThread::with_decisions((0..self.domain_count).map(of_domain), self.rings, limits, || 0)
+            }
+        };
         let others = [1, 2].map(|index| Credentials::new(USERS[index], USERS[index], GROUPS[index]).unwrap());
         let users = [first_user, others[0], others[1], Credentials::SUPERUSER];
         let processes = (0..self.domain_count).map(|_| users.map(Process::new).into()).collect();
-        let system = Users { file_system, processes, wanders: self.wanders };
+        let system = Users { file_system, processes, wanders: self.wanders, memory };
         for domain in 0..self.domain_count {
             system.file_system.domain(domain).use_techniques(self.techniques);
         }
@@ -103,12 +122,20 @@ impl System for Users {
 
     fn remains(self: Box<Self>) -> Option<String> {
         remove_below(&*self, ".");
-        let Users { file_system, processes, .. } = *self;
+        let Users { file_system, processes, memory, .. } = *self;
         for (domain, processes) in processes.into_iter().enumerate() {
             processes.into_iter().for_each(|process| process.exit(&file_system.domain(domain)));
         }
         file_system.settle();
         let process = Process::new(Credentials::SUPERUSER);
+        if let Some(report) = memory.and_then(|memory| wrong(&memory)) {
+            return Some(report);
+        }
         left(file_system.domain(0).call(&process, |call| attributes::space(call)).unwrap())
     }
+}
+
+/// What the checker of the memory says of a wrong value; what only costs time is no fault here: a line may be looked at twice.
+fn wrong(memory: &Emulated) -> Option<String> {
+    memory.reports().into_iter().find(|report| !report.kind.is_waste()).map(|report| report.to_string())
 }
