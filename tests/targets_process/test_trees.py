@@ -30,3 +30,19 @@ def test_no_test_has_a_wrong_result(calls: str, tmp_path: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["tests"] > 40
     assert (summary["wrong_result"], summary["skipped"], summary["crashed"]) == (0, 0, 0)
+
+
+AREAS = {
+    "descriptions": "open,close,dup,dup2,lseek,read,write,getfd,setfd,getfl,setfl",
+    "cut": "open,dup,ftruncate,truncate,read,pread,pwrite,lseek",
+    "memory": "open,mmap,munmap,memread,memwrite,madvise,msync,ftruncate",
+    "times": "mkdir,open,link,rename,unlink,truncate,utimensat,chmod,stat",
+}
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_random_sequences_of_an_area_show_no_difference(area: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fewer calls meet more often."""
+    words = ["conform", "posix", "--calls", AREAS[area], "--target", "plain", "--sequences", "150", "--jobs", "1"]
+    assert run(words) == 0
+    assert "no difference in 150 sequences" in capsys.readouterr().out

@@ -30,8 +30,8 @@ class Slot(Struct):
 
 
 class Description(Descriptor):
-    """An open file description, whose writes go where its offset is unless it has O_APPEND; `process` and `number` say which descriptor it has in initial states, if it is not
-    shared."""
+    """An open file description, whose writes go where its offset is unless it has O_APPEND. `process` and `number` say
+    which descriptor it has in initial states, if it is not shared."""
 
     at_offset: Flag
     is_shared: Annotated[bool, Only(False, unless=SHARING_CALLS)]
