@@ -184,7 +184,12 @@ fn look_in_tree(
     close_in_tree(thread, number);
     let read = read.map_err(Errno::number)?;
     let mut length = 0;
-    if path.first() != Some(&b'/') {
+    if from == From::Top {
+        let top = instance::control().mount_point();
+        program[..top.len()].copy_from_slice(top);
+        program[top.len()] = b'/';
+        length = top.len() + 1;
+    } else if path.first() != Some(&b'/') {
         if from != From::Working {
             return Err(Errno::ENOENT.number());
         }

@@ -16,9 +16,29 @@ global_asm!(
 scalefs_guarded:
     .globl scalefs_copy
 scalefs_copy:
-    mov rcx, rdx
+    cmp rdx, 512
+    jae 4f
+3:  cmp rdx, 8
+    jb 5f
+    mov rcx, [rsi]
+    mov [rdi], rcx
+    add rsi, 8
+    add rdi, 8
+    sub rdx, 8
+    jmp 3b
+4:  mov rcx, rdx
     rep movsb
     xor eax, eax
+    ret
+5:  test rdx, rdx
+    jz 6f
+    mov cl, [rsi]
+    mov [rdi], cl
+    inc rsi
+    inc rdi
+    dec rdx
+    jmp 5b
+6:  xor eax, eax
     ret
     .globl scalefs_copy_text
 scalefs_copy_text:

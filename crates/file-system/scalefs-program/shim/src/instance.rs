@@ -5,7 +5,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use percpu::{Arena, Core};
-use scalefs::{Errno, Host, InProcess, ScaleFs};
+use scalefs::{Errno, Host, InProcess, OpenNode, ScaleFs};
 use shared_instance::Control;
 use sync::{Wait, WaitReason};
 
@@ -16,6 +16,7 @@ use crate::threads::Thread;
 static CONTROL: AtomicPtr<Control> = AtomicPtr::new(ptr::null_mut());
 static ARENA: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
 static FILE_SYSTEM: AtomicPtr<ScaleFs> = AtomicPtr::new(ptr::null_mut());
+static mut TOP: Option<OpenNode> = None;
 /// The kernel's function that tells the time without a call, if it was found.
 static CLOCK: AtomicUsize = AtomicUsize::new(0);
 
@@ -66,6 +67,19 @@ pub(crate) fn file_system() -> &'static ScaleFs {
 #[inline(always)]
 pub(crate) fn planted(name: &str) -> bool {
     cfg!(feature = "planted-faults") && control().is_planted(name)
+}
+
+/// Sets the top of the tree, which is there as long as the instance: a reference to it is never given up.
+pub(crate) fn set_top(top: OpenNode) {
+    // SAFETY: set before the first call of the program, by the only thread.
+    unsafe { *(&raw mut TOP) = Some(top) };
+}
+
+/// The top of the tree.
+#[inline]
+pub(crate) fn top() -> &'static OpenNode {
+    // SAFETY: nobody changes it any more.
+    unsafe { (*(&raw const TOP)).as_ref() }.expect("set before the first call of the program")
 }
 
 /// How our calls wait, and what time it is.

@@ -178,7 +178,7 @@ pub(crate) fn make_directory(thread: &mut Thread, call: (u64, [u64; 6]), at: (u6
 /// rmdir, unlinkat with AT_REMOVEDIR.
 pub(crate) fn remove_directory(thread: &mut Thread, call: (u64, [u64; 6]), at: (u64, usize)) -> Answer {
     with_path(thread, call, at, Follow::Nothing, After::Nothing, |thread, from, path| {
-        if path == instance::control().mount_point() {
+        if from == From::Top && path == b"." {
             return Err(Errno::EBUSY);
         }
         on_tree(thread, from, |call, start| directories::remove_directory(call.objects(), start, path)).map(|()| 0)

@@ -36,6 +36,8 @@ pub(crate) type Buffer = [u8; MAX_PATH_BYTES];
 pub(crate) enum From {
     /// The working directory, or the root.
     Working,
+    /// The top of the tree.
+    Top,
     /// What one of our descriptors leads to.
     Number(u32),
     /// The same, and that is where the path, which is empty, leads: `/proc/self/fd/N`.
@@ -57,6 +59,7 @@ pub(crate) enum Place<'p> {
 pub(crate) fn start<'v>(call: &'v InProcess<'_, Here>, from: From) -> Result<Start<Node<'v>>, Errno> {
     match from {
         From::Working => Ok(Start::WorkingDirectory),
+        From::Top => Ok(Start::Handle(call.objects().held(instance::top()))),
         From::Number(number) | From::Itself(number) => Ok(Start::Handle(data::node(call, number)?)),
     }
 }
@@ -65,6 +68,15 @@ pub(crate) fn start<'v>(call: &'v InProcess<'_, Here>, from: From) -> Result<Sta
 fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
     let rest = path.strip_prefix(top)?;
     matches!(rest.first(), None | Some(b'/')).then_some(rest)
+}
+
+/// A path in the tree whose part below the top is this.
+fn from_top(rest: &[u8]) -> Place<'_> {
+    let start = rest.iter().position(|byte| *byte != b'/');
+    match start {
+        Some(start) => Place::Tree(From::Top, &rest[start..]),
+        None => Place::Tree(From::Top, b"."),
+    }
 }
 
 /// Whether a path has components that must be looked at one by one: empty ones, `.` and `..`.
@@ -139,7 +151,7 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
     if path.first() == Some(&b'/') {
         if is_plain(path) {
             return Ok(match below(path, top) {
-                Some(_) => Place::Tree(From::Working, path),
+                Some(rest) => from_top(rest),
                 None => match number_in(path).filter(|number| thread.home().numbers.is_ours(u64::from(*number))) {
                     Some(number) => Place::Tree(From::Itself(number), &[]),
                     None => Place::Kernel,
@@ -150,11 +162,11 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
         if let Some(rest) = below(path, top)
             && climbs(rest) == 0
         {
-            return Ok(Place::Tree(From::Working, path));
+            return Ok(from_top(rest));
         }
         let plain = made_plain(thread.room(), 0, path)?;
         return Ok(match below(plain, top) {
-            Some(_) => Place::Tree(From::Working, plain),
+            Some(rest) => from_top(rest),
             None => Place::Kernel,
         });
     }
@@ -172,6 +184,7 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
     let depth = instance::call(thread, |call| {
         let node = match from {
             From::Working => call.objects().working_directory(),
+            From::Top => call.objects().held(instance::top()),
             From::Number(number) | From::Itself(number) => data::node(call, number)?,
         };
         if call.objects().kind(node) == Kind::Directory { depth(call, node) } else { Err(Errno::ENOTDIR) }
@@ -187,7 +200,7 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
             }
             let plain = made_plain(room, length, path)?;
             Ok(match below(plain, top) {
-                Some(_) => Place::Tree(From::Working, plain),
+                Some(rest) => from_top(rest),
                 None => Place::KernelAt(plain),
             })
         }
@@ -265,7 +278,9 @@ pub(crate) fn way_out(
     let (mut rest, mut here): (Buffer, Buffer) = ([0; MAX_PATH_BYTES], [0; MAX_PATH_BYTES]);
     let (mut rest_length, mut at) = (path.len().min(MAX_PATH_BYTES - 1), 0);
     rest[..rest_length].copy_from_slice(&path[..rest_length]);
-    if path.first() != Some(&b'/') {
+    if from == From::Top {
+        at = append(&mut here, 0, top)?;
+    } else if path.first() != Some(&b'/') {
         if from != From::Working {
             return Ok(None);
         }

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
+use scalefs::{OpenFlags, Start, names};
 use shared_instance::{AttachError, BASE, Control, bury};
 
 use crate::elf::MAX_SEGMENTS;
@@ -215,6 +216,13 @@ pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
             process.exec(file_system, &core, &Here);
         }
         process.for_each_descriptor(file_system, &core, |number| numbers::begin_ours(&HOME, number));
+        {
+            let objects = file_system.begin(&core, process.context(), &Here);
+            let opened = names::open(&objects, Start::WorkingDirectory, control.mount_point(), OpenFlags::NONE, 0);
+            instance::set_top(
+                opened.unwrap_or_else(|_| die(&["the directory of the tree may not be searched"])).handle,
+            );
+        }
         HOME.set_process(process);
     }
     set_name(HOME.program());
