@@ -8,65 +8,64 @@ use percpu::CacheLine;
 use sync::atomic::{AtomicU64, Ordering};
 use sync::{Spin, Wait, WaitReason};
 
-use crate::domain::Here;
-
 /// So many pauses a change waits for a claim: at most 100 ms where one takes 100 ns or less, as on all common processors.
 const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 1_000_000 };
 
-/// The claim of a domain, if there is one.
+/// The claim of a domain, if there is one. Claimants are known by a number, from 1.
 pub(crate) struct Claims {
-    /// Atomic: the claimant's number, from 1; zero if there is none.
+    /// Atomic: the claimant; zero if there is none.
     claimant: CacheLine<AtomicU64>,
+}
+
+/// Keeps others from changing anything, until it is dropped.
+pub(crate) struct Claim<'c> {
+    claims: &'c Claims,
+    own: u64,
 }
 
 impl Claims {
     pub(crate) fn new() -> Claims {
         Claims { claimant: CacheLine(AtomicU64::new(0)) }
     }
-}
-
-/// Keeps others from changing anything, until it is dropped.
-pub(crate) struct Claim<'h, 'd>(&'h Here<'d>);
-
-impl<'d> Here<'d> {
-    fn claimant(&self) -> u64 {
-        self.number() as u64 + 1
-    }
 
     /// Claims the domain. If somebody else has done so, that one's claim helps as well.
-    pub(crate) fn claim(&self) -> Claim<'_, 'd> {
-        let word = &self.domain.claims.claimant.0;
-        // Relaxed, here and below: a claim orders nothing.
-        let _ = word.compare_exchange(0, self.claimant(), Ordering::Relaxed, Ordering::Relaxed);
-        Claim(self)
+    pub(crate) fn claim(&self, own: u64) -> Claim<'_> {
+        self.replace(0, own);
+        Claim { claims: self, own }
     }
 
-    /// Lets a claimant go first.
+    /// Lets a claimant go first, if there is one and it is not the caller.
     #[inline]
-    pub(crate) fn wait_for_claims(&self) {
-        if self.domain.claims.claimant.0.load(Ordering::Relaxed) != 0 {
-            self.wait_for_a_claim();
+    pub(crate) fn wait(&self, own: u64) {
+        let claimant = self.seen();
+        if claimant != 0 && claimant != own {
+            self.wait_for(claimant);
         }
     }
 
     #[cold]
-    fn wait_for_a_claim(&self) {
-        let word = &self.domain.claims.claimant.0;
-        let claimant = word.load(Ordering::Relaxed);
-        for round in 0..PATIENCE {
-            // Another one has claimed since: this change has waited once.
-            if word.load(Ordering::Relaxed) != claimant || claimant == self.claimant() {
-                return;
-            }
+    fn wait_for(&self, claimant: u64) {
+        // Once another one has claimed, this change has waited once.
+        for round in (0..PATIENCE).take_while(|_| self.seen() == claimant) {
             Spin.wait(WaitReason::Claim, round);
         }
-        let _ = word.compare_exchange(claimant, 0, Ordering::Relaxed, Ordering::Relaxed);
+        self.replace(claimant, 0);
+    }
+
+    #[inline]
+    fn seen(&self) -> u64 {
+        // Relaxed, here and below: a claim orders nothing.
+        self.claimant.0.load(Ordering::Relaxed)
+    }
+
+    fn replace(&self, old: u64, new: u64) {
+        // If somebody else was quicker, all is well, too.
+        let _ = self.claimant.0.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-impl Drop for Claim<'_, '_> {
+impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let word = &self.0.domain.claims.claimant.0;
-        let _ = word.compare_exchange(self.0.claimant(), 0, Ordering::Relaxed, Ordering::Relaxed);
+        self.claims.replace(self.own, 0);
     }
 }

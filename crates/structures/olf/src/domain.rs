@@ -275,6 +275,12 @@ impl<'d> Here<'d> {
         self.core.index().get()
     }
 
+    /// By what number it claims the domain.
+    #[inline]
+    pub(crate) fn claimant(&self) -> u64 {
+        self.number() as u64 + 1
+    }
+
     /// Keeps what lists lead to from being freed while the guard lives. To be dropped soon: it holds up all freeing.
     #[inline]
     pub fn pin(&self) -> Guard<'_> {

@@ -225,7 +225,7 @@ impl Here<'_> {
     #[inline]
     pub(crate) fn change(&self, changes: &[Change<'_>], attempts: Attempts) -> Result<(), Unchanged> {
         debug_assert!(changes.len() <= MOST_WORDS);
-        self.wait_for_claims();
+        self.domain.claims.wait(self.claimant());
         let operation = self.begin(changes, attempts);
         let marks = || (0..MOST_WORDS).map(|place| Word::mark(operation.tag(), place));
         let places = self.record.places();
@@ -288,7 +288,7 @@ impl Here<'_> {
     /// Changes one word, which is old by itself: no mark, no record.
     #[inline]
     pub(crate) fn swap(&self, change: &Change<'_>) -> Result<(), Unchanged> {
-        self.wait_for_claims();
+        self.domain.claims.wait(self.claimant());
         let _single = self.domain.decisions().begin_single(&self.core);
         loop {
             match change.link.exchange(change.old, change.new) {

@@ -199,7 +199,7 @@ impl<'d> Here<'d> {
             let own = self.domain.decisions().moment(self.core.index());
             assert!(own == moments, "the closure of a snapshot changes a list");
             if readings == READINGS_BEFORE_CLAIM {
-                claim = Some(self.claim());
+                claim = Some(self.domain.claims.claim(self.claimant()));
             }
         }
         drop(claim);
