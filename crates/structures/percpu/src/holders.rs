@@ -7,9 +7,10 @@ use crate::core_handle::Core;
 use crate::core_index::CoreIndex;
 
 /// Cores that stand for each other: where one is noted, all of them are looked at.
-const CORES_PER_BIT: usize = MAX_CORES / u32::BITS as usize;
-/// From one to the next: neighbours, but in tests, whose few cores are not to be noted as one.
-const DISTANCE: usize = if cfg!(any(loom, shuttle)) { u32::BITS as usize } else { 1 };
+const CORES_PER_BIT: usize = MAX_CORES / BITS;
+const BITS: usize = u32::BITS as usize;
+/// Whether these are neighbours: not in tests, whose few cores are not to be noted as one.
+const ARE_NEIGHBOURS: bool = cfg!(not(any(loom, shuttle)));
 
 /// A word of an object: a bit for each eight cores, set before one of them first caches something of the object, and never cleared.
 ///
@@ -61,15 +62,16 @@ impl Held {
     #[inline]
     pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
         let mut bits = self.0;
-        let firsts = core::iter::from_fn(move || {
+        let noted = core::iter::from_fn(move || {
             let bit = bits.trailing_zeros() as usize;
             bits &= bits.wrapping_sub(1);
-            (bit < u32::BITS as usize).then_some(if DISTANCE == 1 { bit * CORES_PER_BIT } else { bit })
+            (bit < BITS).then_some(bit)
         });
-        firsts.flat_map(|first| (0..CORES_PER_BIT).map(move |number| first + number * DISTANCE))
+        let number = |bit, place| if ARE_NEIGHBOURS { bit * CORES_PER_BIT + place } else { bit + place * BITS };
+        noted.flat_map(move |bit| (0..CORES_PER_BIT).map(move |place| number(bit, place)))
     }
 }
 
 fn bit_of(index: CoreIndex) -> u32 {
-    1 << if DISTANCE == 1 { index.get() / CORES_PER_BIT } else { index.get() % DISTANCE }
+    1 << if ARE_NEIGHBOURS { index.get() / CORES_PER_BIT } else { index.get() % BITS }
 }
