@@ -5,26 +5,19 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use hashdir::HashDir;
-use percpu::{CacheLine, Core, CoreIndex, OutOfMemory, SizeClass};
+use percpu::{CacheLine, Core, OutOfMemory, SizeClass};
 use posix_calls::{InodeNumber, Kind, NewObject, Permissions};
 use sync::atomic::Ordering;
 
 use crate::context::Context;
 use crate::directory::Directory;
 use crate::file::File;
-use crate::inode::{Inode, Named, Symlink};
+use crate::inode::{CORE_BITS, Inode, Named, Symlink};
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 use crate::pipe::Pipe;
 use crate::place::Place;
 use crate::socket::SocketInode;
-
-const CORE_BITS: u32 = 8;
-
-/// The core that made the inode of this number.
-pub(crate) fn maker_of(number: InodeNumber) -> CoreIndex {
-    CoreIndex::new((number.0 & ((1 << CORE_BITS) - 1)) as usize).expect("as many as there can be")
-}
 
 impl ScaleFs {
     /// Makes a pipe with one reference and a descriptor at each end, which the caller installs.
