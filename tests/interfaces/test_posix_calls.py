@@ -56,6 +56,7 @@ def test_copies_of_a_descriptor_have_one_offset_and_flags_of_their_own() -> None
     assert state.lseek(0, 5, 0, 1) == 2
     assert state.setfl(0, 0, False) == 0 and state.setfd(0, 0, False) == 0
     assert not state.getfl(0, 5).at_offset and state.getfd(0, 5) and not state.getfd(0, 0)
+    assert state.dup2(0, 0, 6) == 6 and state.getfd(0, 6)
     assert state.close(0, 0) == 0 and state.lseek(0, 5, 0, 1) == 2
     assert state.dup(0, 0) == Errno.EBADF
 
@@ -105,6 +106,7 @@ def test_rights_to_write() -> None:
     assert state.chown(1, **path, owner=1) == Errno.EPERM
     assert state.chown(0, **path, owner=1) == state.utimensat(1, **path) == 0
     assert state.access(1, **path, write=True) == Errno.EACCES
+    assert state.chown(1, **path, owner=1) == 0 and state.chown(1, **path, owner=2) == Errno.EPERM
     assert state.chmod(1, **path, owner_writes=True, others_write=False) == state.access(1, **path, write=True) == 0
 
 
