@@ -70,3 +70,28 @@ def test_tests_have_the_value() -> None:
     text = " ".join(str(test) for test in generate(Locks, ["look", "put"]).tests)
     assert "'lock'" not in text
     assert any("'lock'" in str(step) for test in generate(Locks, ["look", "lock"]).tests for step in [test.setup])
+
+
+class Doors(Interface):
+    """Doors, of which two alone are opened without force."""
+
+    open_doors: Map[Key, Entry]
+
+    @call
+    def push(self, key: Key, hard: Annotated[bool, Only(True, unless=("look",))]) -> int:
+        """Opens a door; a locked one needs force."""
+        if key not in self.open_doors and hard:
+            self.open_doors[key] = Entry(locked=False)
+            return 1
+        return 0
+
+    @call
+    def look(self, key: Key) -> bool:
+        """Whether a door is open."""
+        return key in self.open_doors
+
+
+def test_an_argument_has_its_value_in_sets_without_the_call() -> None:
+    paths = {one.calls: one.paths for one in analyze(Doors).sets}
+    assert paths["push", "push"] == 4 + 2, "two keys, there or not, and one key"
+    assert paths["push", "look"] > paths["push", "push"]
