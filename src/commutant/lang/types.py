@@ -122,8 +122,8 @@ class Usually:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A flag of the state or of a call that is unknown only in sets with one of these calls, and has the value in others:
-    `Annotated[bool, Only(False, unless=("symlink",))]`. What it shows there is then left to those sets."""
+    """A flag of the state or of a call that is unknown only in sets with one of these calls, and has the value in
+    others: `Annotated[bool, Only(False, unless=("symlink",))]`. What it shows there is then left to those sets."""
 
     value: bool
     unless: tuple[str, ...]

@@ -32,6 +32,7 @@ mod paths;
 mod plain;
 mod process_calls;
 mod seats;
+mod signatures;
 mod socket_calls;
 mod subject;
 mod surroundings;
@@ -74,7 +75,7 @@ fn main() -> ExitCode {
 
 fn run(mode: Mode) -> Result<(), String> {
     match mode {
-        Mode::Calls => target::SIGNATURES.iter().for_each(|signature| println!("{signature}")),
+        Mode::Calls => signatures::SIGNATURES.iter().for_each(|signature| println!("{signature}")),
         Mode::Symbols => print!("{}", symbols::of_this_program()?),
         Mode::Regions(options) => {
             print!("{}", Instance::create(&options)?.regions());

@@ -11,7 +11,6 @@ use std::marker::PhantomData;
 use posix_calls::data::{DescriptorOptions, Whence};
 use posix_calls::memory::{Address, MappedObject};
 use posix_calls::{Fields, NumberChoice, OpenFlags};
-use program_runner::planted;
 use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
@@ -28,6 +27,7 @@ use crate::operation::{Operation, Outcome, Work};
 use crate::outside::{self, CONSTRUCTION, Look};
 use crate::process_calls::{self, PARENT};
 use crate::seats::seats;
+use crate::signatures::SIGNATURES;
 use crate::socket_calls::{self, SocketTest, SocketWork};
 use crate::subject::Subject;
 use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
@@ -36,118 +36,6 @@ use crate::transacting::Transacting;
 use crate::tree_arguments;
 use crate::tree_calls::TreeCall;
 use crate::values::{PAGE_BYTES, pages_of, status, uniform};
-
-const fn call(name: &'static str, parameters: &'static [&'static str]) -> Signature {
-    Signature { name, parameters }
-}
-
-/// All calls. Those of the self-test come before those on sockets.
-pub const SIGNATURES: &[Signature] = &[
-    call("open", &["name", "creat", "excl"]),
-    call("open", &["name", "creat", "excl", "trunc", "readable", "writable"]),
-    call("open", &["name", "creat", "excl", "trunc", "readable", "writable", "anyfd"]),
-    call("link", &["old", "new"]),
-    call("unlink", &["name"]),
-    call("rename", &["src", "dst"]),
-    call("stat", &["name"]),
-    call("access", &["name"]),
-    call("fstat", &["fd"]),
-    call("fstatx", &["fd", "nlink", "size", "times"]),
-    call("lseek", &["fd", "offset", "whence"]),
-    call("close", &["fd"]),
-    call("pipe", &[]),
-    call("pipe", &["anyfd"]),
-    call("read", &["fd"]),
-    call("write", &["fd", "data"]),
-    call("pread", &["fd", "page"]),
-    call("pwrite", &["fd", "page", "data"]),
-    call("mmap", &["fixed", "address", "anonymous", "shared", "writable", "fd", "page"]),
-    call("munmap", &["address"]),
-    call("mprotect", &["address", "writable"]),
-    call("memread", &["address"]),
-    call("memwrite", &["address", "data"]),
-    call("make_file", &["file", "length"]),
-    call("fill_page", &["file", "page", "data"]),
-    call("name_file", &["file", "directory", "name"]),
-    call("enter_directory", &["directory"]),
-    call("open_file", &["fd", "file", "readable", "writable", "offset"]),
-    call("forget_file", &["file"]),
-    call("make_pipe", &["pipe"]),
-    call("fill_pipe", &["pipe", "data"]),
-    call("open_pipe", &["fd", "pipe", "write_end"]),
-    call("forget_pipe", &["pipe", "other_readers", "other_writers"]),
-    call("map_file", &["address", "file", "page", "shared", "writable", "may_write"]),
-    call("peek_directory", &["directory", "times"]),
-    call("peek_descriptors", &["times"]),
-    call("peek_memory", &[]),
-    call("probe_memory", &["first"]),
-    call("transactions", &["ends"]),
-    call("begin_transaction", &[]),
-    call("end_transaction", &[]),
-    call("count_transacted", &[]),
-    planted::SIGNATURES[0],
-    planted::SIGNATURES[1],
-    call("send", &["pair", "message"]),
-    call("receive", &["pair"]),
-    call("close", &["pair"]),
-    call("bind", &["name"]),
-    call("sendto", &["name", "message"]),
-    call("recvfrom", &["name"]),
-    call("use_sockets", &["ordered"]),
-    call("make_pair", &["pair", "receives"]),
-    call("make_named", &["name"]),
-    call("deliver", &["pair", "message", "sender"]),
-    call("deliver_to", &["name", "message", "sender"]),
-    call("drain", &["pair", "ordered"]),
-    call("drain_named", &["name", "ordered"]),
-    call("spawn", &["child"]),
-    call("fork", &["child"]),
-    call("exec", &["child"]),
-    call("exit", &["child", "status"]),
-    call("wait", &["child"]),
-    call("sees", &["child", "descriptor"]),
-    call("dup3", &["descriptor", "survives"]),
-    call("drop", &["descriptor"]),
-    call("make_parent", &[]),
-    call("make_child", &["child", "first", "first_survives", "second", "second_survives"]),
-    call("end_child", &["child", "status"]),
-    call("make_descriptor", &["descriptor", "survives"]),
-    call("peek_child", &["child"]),
-    call("peek_status", &["child"]),
-    call("peek_parent", &[]),
-    call("mkdir", &["deep", "parent", "name"]),
-    call("rmdir", &["deep", "parent", "name"]),
-    call("open", &["deep", "parent", "name", "creat", "excl", "trunc", "at_offset", "readable"]),
-    call("symlink", &["target", "deep", "parent", "name"]),
-    call("readlink", &["deep", "parent", "name"]),
-    call("link", &["old_deep", "old_parent", "old", "new_deep", "new_parent", "new"]),
-    call("unlink", &["deep", "parent", "name"]),
-    call("rename", &["src_deep", "src_parent", "src", "dst_deep", "dst_parent", "dst"]),
-    call("stat", &["deep", "parent", "name"]),
-    call("lstat", &["deep", "parent", "name"]),
-    call("statx", &["deep", "parent", "name", "nlink", "size", "times", "rights"]),
-    call("access", &["deep", "parent", "name", "write"]),
-    call("truncate", &["deep", "parent", "name", "length"]),
-    call("chmod", &["deep", "parent", "name", "owner_writes", "others_write"]),
-    call("chown", &["deep", "parent", "name", "owner"]),
-    call("utimensat", &["deep", "parent", "name"]),
-    call("ftruncate", &["fd", "length"]),
-    call("dup", &["fd"]),
-    call("dup2", &["fd", "target"]),
-    call("getfd", &["fd"]),
-    call("setfd", &["fd", "survives_exec"]),
-    call("getfl", &["fd"]),
-    call("setfl", &["fd", "at_offset"]),
-    call("msync", &["address"]),
-    call("madvise", &["address"]),
-    call("place_file", &["file", "deep", "parent", "name"]),
-    call("own_file", &["file", "owner", "owner_writes", "others_write"]),
-    call("own_path", &["deep", "parent", "name", "owner", "owner_writes", "others_write"]),
-    call("own_root", &["owner", "owner_writes", "others_write"]),
-    call("become", &["user"]),
-    call("peek_path", &["deep", "parent", "name", "times"]),
-    call("peek_slots", &[]),
-];
 
 /// So often, in windows, the coordinator maintains cores that no thread has; more often with rounds of other calls, since
 /// what these free comes back only when all cores have maintained.

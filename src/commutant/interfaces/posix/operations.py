@@ -36,11 +36,11 @@ class FileOperations(FileState):
 
     def descriptor(self, process: Process, fd: int) -> Descriptor | None:
         """The open description behind a descriptor, or None (EBADF)."""
-        raise NotImplementedError
+        raise AssertionError("the interface has no descriptors")
 
     def touched_descriptions(self) -> list[Descriptor]:
         """The open descriptions that calls may have touched."""
-        raise NotImplementedError
+        raise AssertionError("the interface has no descriptors")
 
     def numbered(self, process: Process) -> list[tuple[Any, Descriptor]]:
         """The open descriptors of a process with their numbers, ascending."""
@@ -49,11 +49,11 @@ class FileOperations(FileState):
 
     def put_descriptor(self, process: Process, fd: int, descriptor: Descriptor) -> None:
         """Gives an open description of its own to this number."""
-        raise NotImplementedError
+        raise AssertionError("the interface has no descriptors")
 
     def open_descriptors(self) -> list[tuple[Process, Any, Descriptor]]:
         """All of a concrete state, with their processes and numbers."""
-        raise NotImplementedError
+        raise AssertionError("the interface has no descriptors")
 
     def new_inode(self, length: int) -> Inode:
         """A file without names, of so many pages that are holes."""
