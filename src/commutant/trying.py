@@ -7,7 +7,7 @@ from enum import StrEnum
 from commutant.documents import Document, Part
 
 
-class Outcome(StrEnum):
+class TriedOutcome(StrEnum):
     """What became of the changes."""
 
     COMMITTED = "committed"
@@ -56,7 +56,7 @@ class TriedConflict(Part, frozen=True):
 class TryDocument(Document, frozen=True):
     """What became of a run, of a commit or of a recovery, or which changes a workspace holds."""
 
-    outcome: Outcome
+    outcome: TriedOutcome
     exit_code: int
     directory: str | None = None
     command_exit_code: int | None = None

@@ -12,7 +12,7 @@ import pytest
 
 from commutant import documents
 from commutant.support import artifacts
-from commutant.trying import Outcome, TryDocument
+from commutant.trying import TriedOutcome, TryDocument
 
 
 SCRIPT = "echo 'a  b' > made; rm gone; cat read > copied"
@@ -47,24 +47,24 @@ def test_documents_are_as_declared(tmp_path: Path) -> None:
     (tree / "gone").touch()
     (tree / "read").write_text("before\n")
     kept = document(tried(tree, "-n", "--json", SCRIPT))
-    assert kept.outcome is Outcome.KEPT and kept.directory is not None
+    assert kept.outcome is TriedOutcome.KEPT and kept.directory is not None
     assert {(Path(change.path).name, change.change) for change in kept.changes} == {
         ("made", "added"),
         ("copied", "added"),
         ("gone", "deleted"),
     }
-    assert document(tried(tree, "--json", "summary", kept.directory)).outcome is Outcome.CHANGES
+    assert document(tried(tree, "--json", "summary", kept.directory)).outcome is TriedOutcome.CHANGES
     (tree / "read").write_text("afterwards\n")
     refused = document(tried(tree, "--format", "json", "commit", kept.directory))
-    assert refused.outcome is Outcome.REFUSED and refused.exit_code == 1
+    assert refused.outcome is TriedOutcome.REFUSED and refused.exit_code == 1
     assert [Path(conflict.path).name for conflict in refused.conflicts] == ["read"]
-    assert document(tried(tree, "--json", "-y", "--", "sh", "-c", SCRIPT)).outcome is Outcome.COMMITTED
+    assert document(tried(tree, "--json", "-y", "--", "sh", "-c", SCRIPT)).outcome is TriedOutcome.COMMITTED
     assert (tree / "made").read_text() == "a  b\n"
     assert (tree / "copied").read_text() == "afterwards\n"
-    assert document(tried(tree, "--json", "recover", kept.directory)).outcome is Outcome.NOTHING
+    assert document(tried(tree, "--json", "recover", kept.directory)).outcome is TriedOutcome.NOTHING
     assert document(tried(tree, "--json", "-y", "exit 5")).exit_code == 5
     failed = document(tried(tree, "--json", "commit", str(tmp_path)))
-    assert failed.outcome is Outcome.FAILED and failed.exit_code == 2 and failed.error
+    assert failed.outcome is TriedOutcome.FAILED and failed.exit_code == 2 and failed.error
 
 
 def test_both_helps_name_the_same_options(tmp_path: Path) -> None:

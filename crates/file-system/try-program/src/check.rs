@@ -195,7 +195,7 @@ impl Question {
         match self {
             Question::Name => 0,
             Question::Listing | Question::Data { .. } | Question::Target => 1,
-            Question::Size => 2,
+            Question::Size | Question::Version => 2,
             Question::Extended(_) | Question::ExtendedNames => 3,
             Question::Attributes => 4,
         }
@@ -207,6 +207,7 @@ impl Question {
             Question::Name => "name",
             Question::Attributes => "attributes",
             Question::Size => "size",
+            Question::Version => "version",
             Question::Listing => "listing",
             Question::Data { .. } => "data",
             Question::Target => "target",

@@ -15,6 +15,8 @@ pub(crate) enum Question {
     Attributes,
     /// Where does the file end?
     Size,
+    /// Which version of a file is it? Asked where the kernel reads the file itself, without a question about bytes.
+    Version,
     /// Which names are in the directory?
     Listing,
     /// Which bytes are there?
@@ -61,6 +63,7 @@ impl Answer {
         match (question, self, now) {
             (Question::Name, Answer::Attributes(then), Answer::Attributes(now)) => then.has_same_rights(now),
             (Question::Attributes, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_to_stat(now),
+            (Question::Version, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_version(now),
             _ => self == now,
         }
     }
@@ -81,6 +84,7 @@ impl Look {
             Question::Name => "name".to_owned(),
             Question::Attributes => "attributes".to_owned(),
             Question::Size => "size".to_owned(),
+            Question::Version => "version".to_owned(),
             Question::Listing => "listing".to_owned(),
             Question::Data { offset, length_bytes } => format!("data {offset} {length_bytes}"),
             Question::Target => "target".to_owned(),
@@ -98,6 +102,7 @@ impl Look {
             "name" => Question::Name,
             "attributes" => Question::Attributes,
             "size" => Question::Size,
+            "version" => Question::Version,
             "listing" => Question::Listing,
             "data" => Question::Data { offset: words.next()?.parse().ok()?, length_bytes: words.next()?.parse().ok()? },
             "target" => Question::Target,
@@ -142,7 +147,7 @@ fn answer_of<'a>(question: &Question, words: &mut (impl Iterator<Item = &'a str>
         _ => {}
     }
     Some(match question {
-        Question::Name | Question::Attributes => Answer::Attributes(Attributes::of_words(words)?),
+        Question::Name | Question::Attributes | Question::Version => Answer::Attributes(Attributes::of_words(words)?),
         Question::Size => Answer::Size(words.next()?.parse().ok()?),
         Question::Listing => {
             let count: usize = words.next()?.parse().ok()?;
@@ -191,6 +196,7 @@ mod tests {
             (Question::Name, Answer::Absent),
             (Question::Name, Answer::Attributes(attributes.clone())),
             (Question::Attributes, Answer::Attributes(attributes)),
+            (Question::Version, Answer::Absent),
             (Question::Name, Answer::Fault(13)),
             (Question::Size, Answer::Size(0)),
             (Question::Listing, Answer::Listing(Vec::new())),

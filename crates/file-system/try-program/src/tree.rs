@@ -137,7 +137,7 @@ impl Tree {
     /// Asks a question about a place.
     pub(crate) fn ask(&self, place: &Place, question: &Question) -> Answer {
         let answered = match question {
-            Question::Name | Question::Attributes => {
+            Question::Name | Question::Attributes | Question::Version => {
                 self.attributes(place).map(|found| found.map_or(Answer::Absent, Answer::Attributes))
             }
             Question::Size => self

@@ -243,6 +243,34 @@ fn the_tree_stays_as_it_was_first_seen() {
 }
 
 #[test]
+fn programs_that_were_run_are_seen() {
+    if !can_try() {
+        return;
+    }
+    // A large program is read by the kernel itself, and is a look all the same.
+    for (others, outcome) in [("echo >> program", "refused"), ("echo x > unrelated", "committed")] {
+        let bench = Bench::new();
+        bench.sh("cp $(readlink -f /bin/bash) program; chmod 755 program");
+        bench.run_script("./program -c 'exit 0'; echo x > result");
+        bench.sh(others);
+        let document = bench.commit();
+        assert_eq!(document["outcome"], outcome, "{document}");
+    }
+}
+
+#[test]
+fn numbers_of_inodes_are_those_of_the_tree() {
+    if !can_try() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.sh("echo x > file");
+    let inode = fs::metadata(bench.path("file")).expect("it is there").ino();
+    let output = bench.run(["-n", "stat -c %i file"]);
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with(&format!("{inode}\n")), "git compares them");
+}
+
+#[test]
 fn all_options_are_explained_and_wrong_ones_are_refused() {
     let bench = Bench::new();
     let help = String::from_utf8_lossy(&bench.run(["--help"]).stdout).into_owned();

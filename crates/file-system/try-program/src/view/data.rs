@@ -4,6 +4,7 @@ use std::fs::File;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
+use fuser::BackingId;
 use rustix::io::Errno;
 
 use super::View;
@@ -18,6 +19,8 @@ use crate::tree::{attributes_of, is_absence, read_at};
 const CLOCK_STEP: Duration = Duration::from_millis(11);
 /// How often a file is looked at again that changes while it is looked at.
 const ATTEMPTS: usize = 5;
+/// Smaller programs are read by requests, as all data are: then others may change what was not read of them.
+const SMALLEST_PASSED_BYTES: u64 = 128 << 10;
 
 /// The attributes of an open file at a time after which each change shows in them.
 fn settled_attributes(file: &File) -> rustix::io::Result<Attributes> {
@@ -96,6 +99,26 @@ impl View {
         Err(Errno::STALE)
     }
 
+    /// The file that the kernel is to read itself for all who open a large file, if it can.
+    pub(super) fn backing<'a>(
+        &self,
+        node: &'a Node,
+        open: impl FnOnce(&File) -> std::io::Result<BackingId>,
+    ) -> Option<&'a BackingId> {
+        let backing = node.backing.get_or_init(|| {
+            if !self.passes_through || !is_code(node) {
+                return None;
+            }
+            let file = self.open_as_seen(node).ok()?;
+            let backing = open(&file).ok()?;
+            let mut seen = locked(&node.seen);
+            seen.has_given_version = true;
+            self.note(&node.place, Question::Version, Answer::Attributes(seen.attributes.clone()));
+            Some(backing)
+        });
+        backing.as_ref()
+    }
+
     /// Where a file ends, for one who has it open.
     pub(super) fn size(&self, number: u64) -> rustix::io::Result<Attributes> {
         let node = self.nodes.get(number).ok_or(Errno::STALE)?;
@@ -123,11 +146,21 @@ impl View {
     }
 }
 
+/// Whether a file is a large program or library. These are replaced as a whole, and many processes map them.
+fn is_code(node: &Node) -> bool {
+    let seen = locked(&node.seen);
+    let is_library = node.place.name().to_string_lossy().contains(".so");
+    seen.attributes.size_bytes >= SMALLEST_PASSED_BYTES && (is_library || seen.attributes.mode & 0o111 != 0)
+}
+
 /// Whether all that was answered about a file is so of a newer version of it.
 fn still_holds(seen: &Seen, file: &File, now: &Attributes) -> rustix::io::Result<bool> {
     let then = &seen.attributes;
     let rights_hold = then.has_same_rights(now);
     let attributes_hold = !seen.has_given_attributes || then.is_same_to_stat(now);
+    if seen.has_given_version {
+        return Ok(false);
+    }
     let size_holds = !seen.has_given_size || then.size_bytes == now.size_bytes;
     if !(rights_hold && attributes_hold && size_holds) {
         return Ok(false);

@@ -1,7 +1,9 @@
 //! What the view has answered: a node for each name that it found, and a note of each that it did not.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use fuser::BackingId;
 
 use crate::attributes::Attributes;
 use crate::place::Place;
@@ -9,7 +11,9 @@ use crate::question::{Answer, Listed};
 use crate::shared::locked;
 
 /// The number of the root, by FUSE's rule.
-pub(super) const ROOT: u64 = 1;
+const ROOT: u64 = 1;
+/// Numbers of objects whose inode's number another one has: a second name of a file, or a file on another mount.
+const FIRST_OTHER: u64 = 1 << 62;
 
 /// What a name was found to lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(super) struct Seen {
     /// Whether `stat` was asked, so that all of these are an answer.
     pub(super) has_given_attributes: bool,
     pub(super) has_given_size: bool,
+    /// Whether the kernel reads the file itself, as it was then.
+    pub(super) has_given_version: bool,
     /// By offset and length: the answers about bytes.
     pub(super) data: HashMap<(u64, u32), Answer>,
     pub(super) listing: Option<Arc<Vec<Listed>>>,
@@ -41,6 +47,8 @@ pub(super) struct Seen {
 pub(super) struct Node {
     pub(super) place: Place,
     pub(super) seen: Mutex<Seen>,
+    /// The file that the kernel reads itself, for all who open it; `None` if it reads by requests.
+    pub(super) backing: OnceLock<Option<BackingId>>,
 }
 
 /// Names of a directory, by the directory's number.
@@ -49,19 +57,19 @@ type Names = HashMap<Box<[u8]>, Known>;
 /// All nodes and names. None is forgotten: what was answered once is the answer until the run ends.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    nodes: RwLock<Vec<Arc<Node>>>,
+    /// By number: that of the inode, as far as it can be, since programs such as git compare it with what they have noted.
+    nodes: RwLock<HashMap<u64, Arc<Node>>>,
     names: Mutex<HashMap<u64, Names>>,
 }
 
 impl Nodes {
     pub(super) fn new(root: Attributes) -> Nodes {
-        Nodes { nodes: RwLock::new(vec![node(Place::root(), root)]), names: Mutex::default() }
+        Nodes { nodes: RwLock::new(HashMap::from([(ROOT, node(Place::root(), root))])), names: Mutex::default() }
     }
 
     pub(super) fn get(&self, number: u64) -> Option<Arc<Node>> {
         let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
-        let index = usize::try_from(number.checked_sub(ROOT)?).ok()?;
-        nodes.get(index).cloned()
+        nodes.get(&number).cloned()
     }
 
     pub(super) fn child(&self, parent: u64, name: &[u8]) -> Option<Known> {
@@ -78,8 +86,11 @@ impl Nodes {
         let known = match answer {
             Answer::Attributes(attributes) => {
                 let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
-                nodes.push(node(place.clone(), attributes.clone()));
-                Known::Node(nodes.len() as u64)
+                let own =
+                    Some(attributes.inode).filter(|own| *own > ROOT && *own < FIRST_OTHER && !nodes.contains_key(own));
+                let number = own.unwrap_or(FIRST_OTHER + nodes.len() as u64);
+                nodes.insert(number, node(place.clone(), attributes.clone()));
+                Known::Node(number)
             }
             Answer::Fault(number) => Known::Fault(*number),
             _ => Known::Absent,
@@ -94,11 +105,12 @@ fn node(place: Place, attributes: Attributes) -> Arc<Node> {
         attributes,
         has_given_attributes: false,
         has_given_size: false,
+        has_given_version: false,
         data: HashMap::new(),
         listing: None,
         target: None,
         extended: HashMap::new(),
         extended_names: None,
     };
-    Arc::new(Node { place, seen: Mutex::new(seen) })
+    Arc::new(Node { place, seen: Mutex::new(seen), backing: OnceLock::new() })
 }

@@ -45,6 +45,8 @@ const ALWAYS: Duration = Duration::from_secs(1 << 30);
 pub(crate) struct View {
     tree: Tree,
     ownership: Ownership,
+    /// Whether the kernel may read files itself.
+    passes_through: bool,
     nodes: Nodes,
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
     next_handle: AtomicU64,
@@ -62,6 +64,7 @@ impl View {
         let view = View {
             tree,
             ownership,
+            passes_through: false,
             nodes: Nodes::new(root.clone()),
             handles: Mutex::new(HashMap::new()),
             next_handle: AtomicU64::new(1),

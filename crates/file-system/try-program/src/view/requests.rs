@@ -174,6 +174,9 @@ impl Filesystem for View {
             let _ = config.add_capabilities(flag);
         }
         let _ = config.set_max_readahead(READ_AHEAD_BYTES);
+        // An overlay may lie above a file system that passes reads through to one that is none itself, and no higher.
+        self.passes_through =
+            config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() && config.set_max_stack_depth(1).is_ok();
         Ok(())
     }
 
@@ -217,6 +220,11 @@ impl Filesystem for View {
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         if flags.acc_mode() != fuser::OpenAccMode::O_RDONLY {
             return reply.error(fuser::Errno::EROFS);
+        }
+        if let Some(node) = self.nodes.get(number.0)
+            && let Some(backing) = self.backing(&node, |file| reply.open_backing(file))
+        {
+            return reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), backing);
         }
         match self.open(number.0) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::FOPEN_KEEP_CACHE),
