@@ -14,7 +14,6 @@ from commutant import documents
 from commutant.support import artifacts
 from commutant.trying import TriedOutcome, TryDocument
 
-
 SCRIPT = "echo 'a  b' > made; rm gone; cat read > copied"
 
 
