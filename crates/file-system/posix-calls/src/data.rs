@@ -468,6 +468,37 @@ pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence
     Ok(target)
 }
 
+/// Where in a file the next data are, or the next hole, from an offset on.
+///
+/// # Errors
+/// ENXIO for an offset that is negative or not below the end, and without data from there on.
+pub fn next<'v, D: DataOperations>(
+    process: &'v D,
+    file: NodeOf<'v, D>,
+    offset: i64,
+    sought: Sought,
+) -> Result<u64, Errno> {
+    let mut at = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+    let size = process.size(file)?;
+    if at >= size {
+        return Err(Errno::ENXIO);
+    }
+    while at < size {
+        let extent = process.extent(file, at)?;
+        if extent.kind == sought {
+            break;
+        }
+        at = extent.end;
+    }
+    if at >= size {
+        if sought == Sought::Data {
+            return Err(Errno::ENXIO);
+        }
+        at = size;
+    }
+    Ok(at)
+}
+
 /// Moves the descriptor's offset to the next data, or the next hole, from an offset on. What others write or cut meanwhile is
 /// found or not.
 ///
@@ -484,24 +515,7 @@ pub fn seek_for<D: DataOperations>(process: &D, fd: u32, offset: i64, sought: So
         kind if kind.is_seekable() => return Err(Errno::EINVAL),
         _ => return Err(not_seekable(process, description)),
     }
-    let mut at = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
-    let size = process.size(node)?;
-    if at >= size {
-        return Err(Errno::ENXIO);
-    }
-    while at < size {
-        let extent = process.extent(node, at)?;
-        if extent.kind == sought {
-            break;
-        }
-        at = extent.end;
-    }
-    if at >= size {
-        if sought == Sought::Data {
-            return Err(Errno::ENXIO);
-        }
-        at = size;
-    }
+    let at = next(process, node, offset, sought)?;
     let lock = process.lock_offset(description)?;
     process.will_reach(&lock, at)?;
     process.unlock_offset(lock, at)?;

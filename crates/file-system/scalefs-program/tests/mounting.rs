@@ -374,3 +374,22 @@ fn of_an_archive_the_last_entry_counts() {
     assert!(mounted.unmount().status.success());
     assert_eq!(fs::metadata(&to).expect("it was made").mode() & 0o777, 0o600, "whoever may read it is said inside");
 }
+
+#[test]
+fn holes_are_told_where_the_kernel_caches_nothing() {
+    if !can_mount() {
+        return;
+    }
+    use nix::unistd::{Whence, lseek};
+    let mounted = Mounted::new(&["--no-cache"]);
+    let path = mounted.point.join("holes");
+    let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("there is room");
+    std::os::unix::fs::FileExt::write_at(&file, b"data", 8 << 12).expect("there is room");
+    file.set_len(20 << 12).expect("there is room");
+    let seek = |offset, whence| lseek(&file, offset, whence);
+    assert_eq!(seek(0, Whence::SeekHole), Ok(0));
+    assert_eq!(seek(0, Whence::SeekData), Ok(8 << 12));
+    assert_eq!(seek(8 << 12, Whence::SeekHole), Ok(9 << 12));
+    assert_eq!(seek(9 << 12, Whence::SeekData), Err(nix::errno::Errno::ENXIO));
+    assert_eq!(seek(20 << 12, Whence::SeekHole), Err(nix::errno::Errno::ENXIO));
+}

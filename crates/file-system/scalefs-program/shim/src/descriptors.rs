@@ -150,7 +150,7 @@ pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
         F_DUPFD | F_DUPFD_CLOEXEC => Answer::of(duplicate(thread, number, value, command == F_DUPFD_CLOEXEC)),
         F_GETFD => {
             let found = instance::call(thread, |call| data::on_exec(call, number));
-            Answer::of(found.map(|on_exec| crate::data::closes_on_exec(on_exec)))
+            Answer::of(found.map(crate::data::closes_on_exec))
         }
         F_SETFD => {
             let wanted = on_exec(value & FD_CLOEXEC != 0);

@@ -385,8 +385,7 @@ fn begin(
     let error = system::try_call(number::EXECVEAT, arguments);
     // It was refused: the process is ours as before.
     let core = instance::lease(home);
-    let again = instance::file_system().receive(&core, offered, &Here);
-    core::mem::forget(again);
+    let _ = instance::file_system().receive(&core, offered, &Here);
     Err(error.err().unwrap_or(ENOEXEC))
 }
 

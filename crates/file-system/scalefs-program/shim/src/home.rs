@@ -51,20 +51,22 @@ impl Drop for Locked<'_> {
 
 impl Home {
     /// Of nobody yet: zeros are one, too.
-    pub(crate) const EMPTY: Home = Home {
-        seat: AtomicUsize::new(0),
-        owner: AtomicU64::new(0),
-        process: UnsafeCell::new(None),
-        lock: AtomicU32::new(0),
-        threads: AtomicU32::new(0),
-        works_inside: AtomicBool::new(false),
-        has_locks: AtomicBool::new(false),
-        receives: AtomicBool::new(false),
-        numbers: Numbers::EMPTY,
-        handlers: Handlers::EMPTY,
-        program: UnsafeCell::new([0; 4096]),
-        program_bytes: AtomicUsize::new(0),
-    };
+    pub(crate) const fn empty() -> Home {
+        Home {
+            seat: AtomicUsize::new(0),
+            owner: AtomicU64::new(0),
+            process: UnsafeCell::new(None),
+            lock: AtomicU32::new(0),
+            threads: AtomicU32::new(0),
+            works_inside: AtomicBool::new(false),
+            has_locks: AtomicBool::new(false),
+            receives: AtomicBool::new(false),
+            numbers: Numbers::empty(),
+            handlers: Handlers::empty(),
+            program: UnsafeCell::new([0; 4096]),
+            program_bytes: AtomicUsize::new(0),
+        }
+    }
 
     /// Sits down. The process has one thread.
     pub(crate) fn sit(&self, seat: usize, owner: OwnerId) {

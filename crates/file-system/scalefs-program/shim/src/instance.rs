@@ -1,6 +1,7 @@
 //! The instance as this process has it, and how a call is made: as a core that is leased for it.
 
 use core::arch::asm;
+use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -16,7 +17,13 @@ use crate::threads::Thread;
 static CONTROL: AtomicPtr<Control> = AtomicPtr::new(ptr::null_mut());
 static ARENA: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
 static FILE_SYSTEM: AtomicPtr<ScaleFs> = AtomicPtr::new(ptr::null_mut());
-static mut TOP: Option<OpenNode> = None;
+/// What is set once, before another thread runs.
+struct Top(UnsafeCell<Option<OpenNode>>);
+
+// SAFETY: it is changed while one thread runs, and read afterwards.
+unsafe impl Sync for Top {}
+
+static TOP: Top = Top(UnsafeCell::new(None));
 /// The kernel's function that tells the time without a call, if it was found.
 static CLOCK: AtomicUsize = AtomicUsize::new(0);
 
@@ -72,14 +79,14 @@ pub(crate) fn planted(name: &str) -> bool {
 /// Sets the top of the tree, which is there as long as the instance: a reference to it is never given up.
 pub(crate) fn set_top(top: OpenNode) {
     // SAFETY: set before the first call of the program, by the only thread.
-    unsafe { *(&raw mut TOP) = Some(top) };
+    unsafe { *TOP.0.get() = Some(top) };
 }
 
 /// The top of the tree.
 #[inline]
 pub(crate) fn top() -> &'static OpenNode {
     // SAFETY: nobody changes it any more.
-    unsafe { (*(&raw const TOP)).as_ref() }.expect("set before the first call of the program")
+    unsafe { (*TOP.0.get()).as_ref() }.expect("set before the first call of the program")
 }
 
 /// How our calls wait, and what time it is.

@@ -37,11 +37,13 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     /// None.
-    pub(crate) const EMPTY: Numbers = Numbers {
-        ours: [const { AtomicU8::new(0) }; TRACKED],
-        state: [const { AtomicU8::new(0) }; TRACKED],
-        end: AtomicU32::new(0),
-    };
+    pub(crate) const fn empty() -> Numbers {
+        Numbers {
+            ours: [const { AtomicU8::new(0) }; TRACKED],
+            state: [const { AtomicU8::new(0) }; TRACKED],
+            end: AtomicU32::new(0),
+        }
+    }
 
     pub(crate) fn ours(&self) -> *const u8 {
         self.ours.as_ptr().cast()

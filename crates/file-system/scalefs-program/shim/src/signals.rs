@@ -62,7 +62,9 @@ pub(crate) struct Handlers {
 
 impl Handlers {
     /// None.
-    pub(crate) const EMPTY: Handlers = Handlers { handlers: [const { [const { AtomicU64::new(0) }; 3] }; SIGNALS] };
+    pub(crate) const fn empty() -> Handlers {
+        Handlers { handlers: [const { [const { AtomicU64::new(0) }; 3] }; SIGNALS] }
+    }
 
     pub(crate) fn copy_from(&self, other: &Handlers) {
         for (to, from) in self.handlers.iter().flatten().zip(other.handlers.iter().flatten()) {

@@ -15,7 +15,7 @@ use crate::signals;
 use crate::system::{self, die, number};
 use crate::threads::Thread;
 
-static HOME: Home = Home::EMPTY;
+static HOME: Home = Home::empty();
 
 const READ_WRITE: u64 = 3;
 const MAP_SHARED: u64 = 1;

@@ -73,7 +73,7 @@ impl Thread {
     }
 
     /// The first thread of a program, which becomes the one that runs.
-    pub(crate) fn begin_first(home: &'static Home) -> &'static mut Thread {
+    pub(crate) fn begin_first(home: *const Home) -> &'static mut Thread {
         // SAFETY: called once, before there is another thread.
         let thread = unsafe { &mut *Thread::lay_out((&raw mut FIRST) as u64, home) };
         system::call(number::ARCH_PRCTL, [ARCH_SET_GS, thread.me as u64, 0, 0, 0, 0]);
@@ -135,8 +135,9 @@ impl Thread {
     pub(crate) fn room(&mut self) -> &'static mut [u8; MAX_PATH_BYTES] {
         let next = self.next_path.get();
         self.next_path.set((next + 1) % PATHS);
+        let place: *mut [u8; MAX_PATH_BYTES] = &raw mut self.paths[next];
         // SAFETY: the thread's own memory, of which no other borrow is alive: each is used up before the next but two.
-        unsafe { &mut *(&raw mut self.paths[next]) }
+        unsafe { &mut *place }
     }
 
     /// Ends the thread that runs: gives its memory back.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use fuser::{FileAttr, INodeNo, Request, TimeOrNow, WriteFlags};
 use scalefs::{
     DataOperations, Direct, Errno, InProcess, Kind, Node, ObjectOperations, OperationError, Outside, PermissionChange,
-    SET_GROUP, SET_USER, WriteAt, attributes,
+    SET_GROUP, SET_USER, Sought, WriteAt, attributes, data,
 };
 
 use super::Door;
@@ -25,6 +25,18 @@ pub(super) struct NewAttributes {
 }
 
 impl Door {
+    /// Where the next data are, or the next hole, from an offset on.
+    pub(super) fn next(&self, number: INodeNo, offset: i64, sought: Sought) -> Result<i64, Errno> {
+        let held = self.nodes.get(number.0)?;
+        self.call_for_kernel(|calls| {
+            let node = held.node(calls.objects());
+            match calls.objects().kind(node) {
+                Kind::Regular => data::next(calls, node, offset, sought).map(u64::cast_signed),
+                _ => Err(Errno::EINVAL),
+            }
+        })
+    }
+
     pub(super) fn attributes(&self, number: INodeNo) -> Result<FileAttr, Errno> {
         let held = self.nodes.get(number.0)?;
         self.call_for_kernel(|calls| {

@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use fuser::{
     BsdFileFlags, FileAttr, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
     OpenAccMode, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use scalefs::names::RenameMode;
-use scalefs::{DataOperations, Errno, Kind, ObjectOperations, OpenFlags, attributes};
+use scalefs::{DataOperations, Errno, Kind, ObjectOperations, OpenFlags, Sought, attributes};
 
 use super::attributes::{GENERATION, absent, errno};
 use super::data::NewAttributes;
@@ -281,6 +281,22 @@ impl Filesystem for Door {
                 MAX_NAME_BYTES,
                 space.block_bytes as u32,
             ),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        const SEEK_DATA: i32 = 3;
+        const SEEK_HOLE: i32 = 4;
+        let sought = match whence {
+            // What the kernel has not written back yet would be told to be holes.
+            _ if self.caching == Caching::Full => return reply.error(fuser::Errno::ENOSYS),
+            SEEK_DATA => Sought::Data,
+            SEEK_HOLE => Sought::Hole,
+            _ => return reply.error(errno(Errno::EINVAL)),
+        };
+        match self.next(number, offset, sought) {
+            Ok(offset) => reply.offset(offset),
             Err(error) => reply.error(errno(error)),
         }
     }
