@@ -25,7 +25,7 @@ fn main() {
     std::fs::copy(built, loader).expect("the loader was built");
 }
 
-/// Changes of the sources of crates that the loader uses, and not of all that lies beside them.
+/// Changes of the sources of crates that the loader uses, and not of all that lies next to them.
 fn watch(folder: &Path) {
     const OTHERS: [&str; 9] = [
         "scalefs-program",

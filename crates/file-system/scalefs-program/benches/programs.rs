@@ -106,7 +106,8 @@ mod measured {
     /// Processor time of this process and the children that it has waited for, in nanoseconds.
     fn processor_time_ns() -> f64 {
         let own = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("there is such a clock");
-        let children = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).expect("told");
+        let children =
+            nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).expect("the system says");
         let (user, system) = (children.user_time(), children.system_time());
         let of_children =
             (user.tv_sec() + system.tv_sec()) as f64 * 1e9 + (user.tv_usec() + system.tv_usec()) as f64 * 1e3;

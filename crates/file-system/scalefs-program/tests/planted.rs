@@ -56,7 +56,7 @@ const FAULTS: [(&str, &str); 10] = [
         "shim: what dup2 replaces stays",
         "python3 -c 'import os; a = os.open(\"f\", 65); n = os.open(\"/dev/null\", 1); os.dup2(n, a); print(os.fstat(a).st_rdev > 0); os.close(a); print(os.open(\"f\", 0))'",
     ),
-    ("shim: nobody climbs out of the tree", "cat ../../../../../../../../etc/hostname | wc -l"),
+    ("shim: no one climbs out of the tree", "cat ../../../../../../../../etc/hostname | wc -l"),
     ("shim: links that lead out end in the tree", "ln -s /etc/hostname l; cat l | wc -l"),
     (
         "shim: buffers are not looked at",
@@ -110,7 +110,7 @@ fn who_is_killed_must_be_repaired() {
     let killed = "mkdir k; cd k; for v in a b c d e f; do sh -c 'while :; do echo > $0; mv $0 x; rm -f x; done' $v & done 2> /dev/null
         sleep 0.2; kill -9 $(jobs -p); wait 2> /dev/null; sleep 0.1; for n in 1 2 3 4 5 6 7 8 9; do echo > p; mv p x; rm x; done; echo went on";
     assert!(is_same("", killed));
-    let fault = "run: nobody repairs what the dead leave";
+    let fault = "run: no one repairs what the dead leave";
     let found = (0..10).any(|_| !is_same(fault, killed));
     assert!(found, "missed: {fault}");
 }

@@ -125,7 +125,7 @@ with tempfile.TemporaryFile(dir=".") as file:
 END
         python3 work.py; rm -rf env"#;
     same_in_a_mount(&["python3"], script);
-    // Nobody can store to a file by memory there, which the journal with the name of wal needs, too.
+    // No program can store to a file by memory there, which the journal with the name of wal needs, too.
     let script = script.replace("\"delete\", \"wal\"", "\"delete\",").replace("view[5000:5003]", "# view[5000:5003]");
     let script = script
         .replace("10000) as view", "10000, access=mmap.ACCESS_READ) as view")

@@ -1,5 +1,5 @@
 //! `scalefs run`: what programs see of the tree is what they see of tmpfs, whatever they do with processes, descriptors and signals;
-//! what is refused and how it is said; and that nothing is left, whoever is killed.
+//! what is refused and how it is said; and that nothing is left, who is killed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod support;
@@ -196,7 +196,7 @@ fn the_code_of_the_program_is_told() {
     }
 }
 
-/// Processes change one directory and are killed at random moments; those that are left find it whole, and wait for nobody.
+/// Processes change one directory and are killed at random moments; those that are left find it whole, and wait for no one.
 #[test]
 fn whoever_is_killed_leaves_the_tree_whole() {
     let hidden = Scratch::new();

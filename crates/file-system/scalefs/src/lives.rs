@@ -61,7 +61,7 @@ impl HandedOver {
         [self.place, self.number.0]
     }
 
-    /// What [`HandedOver::to_bits`] has made. Words that were never of one are received by nobody.
+    /// What [`HandedOver::to_bits`] has made. Words that were never of one are received by no owner.
     pub fn from_bits([place, number]: [u64; 2]) -> HandedOver {
         HandedOver { place, number: ProcessNumber(number) }
     }

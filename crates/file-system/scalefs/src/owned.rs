@@ -125,7 +125,7 @@ impl OwnedScaleFs {
     /// As there.
     ///
     /// # Safety
-    /// The memory holds as much as the configuration says, in zeros, stays as long as the value, and nobody else uses it but who
+    /// The memory holds as much as the configuration says, in zeros, stays as long as the value, and no one else uses it but who
     /// attaches to the arena in it.
     pub unsafe fn create_in(config: OwnedConfig, memory: GivenMemory) -> Result<OwnedScaleFs, OwnedError> {
         // SAFETY: the caller's promise.
@@ -182,7 +182,7 @@ impl OwnedScaleFs {
     }
 
     /// # Safety
-    /// `metadata` and `base` lead to memory that `kept` keeps or the caller does, that nobody else uses, and that has room for what
+    /// `metadata` and `base` lead to memory that `kept` keeps or the caller does, that no one else uses, and that has room for what
     /// the configuration says.
     unsafe fn lay_out(
         config: OwnedConfig,

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// Pieces of code that are known at most, a power of two, and calls in all of them.
 const PIECES: usize = 1024;
 const CALLS: usize = 1 << 17;
-/// So many places are looked at for a piece.
+/// As many places are looked at for a piece.
 const LOOKS: usize = 16;
 
 const FREE: u32 = 0;
@@ -57,7 +57,7 @@ impl Code {
         for piece in self.places(of) {
             match piece.state.load(Ordering::Acquire) {
                 FREE => return None,
-                // SAFETY: it is known: nobody writes it any more.
+                // SAFETY: it is known: no one writes it any more.
                 KNOWN if unsafe { *piece.of.get() } == *of => {
                     // SAFETY: as above; the words are this piece's.
                     let (first, count) = unsafe { (*piece.first.get() as usize, *piece.count.get() as usize) };

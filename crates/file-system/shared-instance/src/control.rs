@@ -104,7 +104,7 @@ impl Control {
     /// Lays out the first part, in memory of zeros; `None` if the path is too long.
     ///
     /// # Safety
-    /// `place` leads to as many bytes of zeros, which nobody else uses yet.
+    /// `place` leads to as many bytes of zeros, which no one else uses yet.
     pub unsafe fn create<'c>(
         place: NonNull<Control>,
         sizes: Sizes,
@@ -133,7 +133,7 @@ impl Control {
     /// [`AttachError`]: it is not what this build makes.
     ///
     /// # Safety
-    /// So many bytes as a [`Control`] has can be read and written there, for good.
+    /// As many bytes as a [`Control`] has can be read and written there, for good.
     pub unsafe fn attach<'c>() -> Result<&'c Control, AttachError> {
         let place = core::ptr::with_exposed_provenance::<Control>(BASE);
         // SAFETY: the caller's promise; words of zeros are values, too.

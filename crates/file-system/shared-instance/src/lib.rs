@@ -6,7 +6,7 @@
 //! All three lie in one file in memory (`memfd_create`), which is mapped as a whole: every pointer in it leads into it.
 //!
 //! **Seats.** Each process of the host has one, with the name under which it claims cores ([`percpu::OwnerId`]), which no other
-//! process of the instance has or had. A parent takes the seat of its child before it forks, so that whoever dies at whichever
+//! process of the instance has or had. A parent takes the seat of its child before it forks, so that who dies at whichever
 //! moment has a name to be buried under ([`bury`]).
 //!
 //! Processes that map the memory trust each other: any of them can change all of it.

@@ -65,7 +65,7 @@ fn file_in_memory(bytes: usize) -> io::Result<OwnedFd> {
     let file = unsafe { OwnedFd::from_raw_fd(number) };
     let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    // SAFETY: calls on a file of our own. Nobody makes it shorter then, which would end whoever looks there.
+    // SAFETY: calls on a file of our own. No one makes it shorter then, which would end who looks there.
     let done = unsafe { libc::ftruncate(number, length) == 0 && libc::fcntl(number, libc::F_ADD_SEALS, seals) == 0 };
     if done { Ok(file) } else { Err(io::Error::last_os_error()) }
 }
@@ -98,7 +98,7 @@ impl SharedInstance {
         let at = |address: usize| NonNull::new(base.cast::<u8>().wrapping_add(address - BASE)).expect("not at zero");
         base.expose_provenance();
         let supervisor = i32::try_from(std::process::id()).unwrap_or(0);
-        // SAFETY: fresh zeros, mapped until this process ends, which nobody else knows.
+        // SAFETY: fresh zeros, mapped until this process ends, which no one else knows.
         let (files, control) = unsafe {
             let memory = GivenMemory { metadata: at(ARENA), pages: at(sizes.pages()) };
             let config = OwnedConfig { metadata_bytes: sizes.arena_bytes, ..config };

@@ -37,7 +37,7 @@ pub struct Entry {
 /// A process of the host.
 #[repr(C, align(64))]
 pub struct Seat {
-    /// Atomic: under which name it claims cores; zero if nobody sits here.
+    /// Atomic: under which name it claims cores; zero if no one sits here.
     owner: AtomicU64,
     /// Atomic: its number; zero until it is known.
     process: AtomicI32,
@@ -85,7 +85,7 @@ impl Seats {
 }
 
 impl Seat {
-    /// Under which name the process claims cores; `None` if nobody sits here.
+    /// Under which name the process claims cores; `None` if no one sits here.
     pub fn owner(&self) -> Option<OwnerId> {
         OwnerId::new(self.owner.load(Ordering::Acquire))
     }
@@ -95,7 +95,7 @@ impl Seat {
         Some(self.process.load(Ordering::Acquire)).filter(|process| *process != 0)
     }
 
-    /// Says whose seat it is: by the process itself and by its parent, whoever comes first.
+    /// Says whose seat it is: by the process itself and by its parent, who comes first.
     pub fn set_process(&self, process: i32) {
         self.process.store(process, Ordering::Release);
     }

@@ -35,7 +35,7 @@ impl At {
 
 fn read_piece(thread: &Thread, number: u32, at: At, to: u64, length: usize) -> Result<usize, Errno> {
     guarded::check_room(to, length)?;
-    // SAFETY: there is memory, as was seen just now; who takes it away meanwhile ends the process by SIGSEGV.
+    // SAFETY: there is memory, as was seen just now; who takes it away at the same time ends the process by SIGSEGV.
     let bytes = unsafe { core::slice::from_raw_parts_mut(to as *mut u8, length) };
     instance::call(thread, |call| match at {
         At::Offset => data::read(call, number, bytes),
@@ -43,7 +43,7 @@ fn read_piece(thread: &Thread, number: u32, at: At, to: u64, length: usize) -> R
     })
 }
 
-/// Memory behind the end of what is read is not looked at: a program may have more room than there is.
+/// Memory past the end of what is read is not looked at: a program may have more room than there is.
 fn likely_length(thread: &Thread, number: u32, length: usize) -> usize {
     if length <= PIECE_BYTES / 4 {
         return length;
@@ -87,7 +87,7 @@ fn pieces(length: usize, mut one: impl FnMut(usize, usize) -> Result<usize, Errn
 
 fn write_piece(thread: &Thread, number: u32, at: At, from: u64, length: usize) -> Result<usize, Errno> {
     guarded::check_source(from, length)?;
-    // SAFETY: there is memory, as was seen just now; who takes it away meanwhile ends the process by SIGSEGV.
+    // SAFETY: there is memory, as was seen just now; who takes it away at the same time ends the process by SIGSEGV.
     let bytes = unsafe { core::slice::from_raw_parts(from as *const u8, length) };
     instance::call(thread, |call| match at {
         At::Offset => data::write(call, number, bytes),

@@ -220,7 +220,7 @@ pub(crate) fn close_range(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer 
             let _ = close_ours(thread, number);
         }
     }
-    // The kernel's, around those that are hidden. Placeholders go: they are made anew.
+    // The kernel's, around those that are hidden. Placeholders go: they are made again.
     let hidden = instance::control().descriptors;
     let mut edges = [hidden.memory, hidden.loader, hidden.placeholder, hidden.locks];
     edges.sort_unstable();
@@ -246,7 +246,7 @@ fn close_in_kernel(home: &Home, (first, last): (u32, u32), flags: u64) {
 }
 
 /// Takes numbers out of a listing that the kernel has made which a program would not know of; returns how long it is then. A part of
-/// the list of which nothing is left is not told from its end: the kernel tells all of it at once.
+/// the list of which nothing is left is not distinguished from its end: the kernel gives all of it at once.
 pub(crate) fn without_hidden(home: &Home, at: u64, length: u64) -> u64 {
     const NAME: u64 = 19;
     let (mut from, mut to) = (0, 0);

@@ -310,7 +310,7 @@ fn serve(thread: &mut Thread, frame: &mut Frame) -> Answer {
         // What would see other calls than the program makes, or another root than we do.
         161 => Answer::error(Errno::EPERM),
         317 => Answer::error(Errno::EINVAL),
-        // A process that does not see the supervisor's numbers of processes cannot be told from others.
+        // A process that does not see the supervisor's numbers of processes cannot be distinguished from others.
         272 if a & processes::CLONE_NEWPID != 0 => Answer::error(Errno::EPERM),
         // Calls that would go past us.
         425..=427 | 437 => Answer::number(ENOSYS),

@@ -11,7 +11,7 @@
 //! All instructions `syscall` that may run lie in this program's text, the only one from which the kernel takes calls at once.
 //!
 //! **Signals** ([`crate::signals`]). From the store to `IN_CALL` to the one that takes it back, a handler does not run: its signal is
-//! noted, all are blocked, and it is queued anew at the end. In the windows, each a look whether one was noted and the store, all
+//! noted, all are blocked, and it is queued again at the end. In the windows, each a look whether one was noted and the store, all
 //! registers are the program's: who finds a thread there ends the window for it.
 //!
 //! **Vector registers** are saved around our own code alone: a call that is only passed on touches none.
@@ -217,7 +217,7 @@ scalefs_window_end:
     lea rsp, [rsp + 128]
     jmp rcx
 
-    /* queues the signal that was noted anew, and lets signals come; keeps all registers but rcx and r11 */
+    /* queues the signal that was noted again, and lets signals come; keeps all registers but rcx and r11 */
 30: push rax
     push rdi
     push rsi

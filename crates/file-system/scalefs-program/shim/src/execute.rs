@@ -23,7 +23,7 @@ use crate::paths::{self, Buffer, From, MAX_PATH_BYTES, Place};
 use crate::system::{self, number};
 use crate::threads::Thread;
 
-/// So many scripts may be the interpreters of each other (Linux: `exec_binprm`).
+/// At most as many scripts may be the interpreters of each other (Linux: `exec_binprm`).
 const MAX_SCRIPTS: usize = 5;
 /// Bytes of a file that say what it is (Linux: `BINPRM_BUF_SIZE`).
 pub(crate) const HEAD_BYTES: usize = 256;

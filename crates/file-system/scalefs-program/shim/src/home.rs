@@ -50,7 +50,7 @@ impl Drop for Locked<'_> {
 }
 
 impl Home {
-    /// Of nobody yet: zeros are one, too.
+    /// Of no one yet: zeros are one, too.
     pub(crate) const fn empty() -> Home {
         Home {
             seat: AtomicUsize::new(0),
@@ -79,7 +79,7 @@ impl Home {
 
     /// Sets the process of the instance. The caller is the only thread that uses it.
     pub(crate) fn set_process(&self, process: Process) {
-        // SAFETY: nobody else looks at it.
+        // SAFETY: no one else looks at it.
         unsafe { *self.process.get() = Some(process) };
     }
 
@@ -117,7 +117,7 @@ impl Home {
     /// Sets the program's path, and zero bytes after it. The caller is the only thread.
     pub(crate) fn set_program(&self, path: &[u8]) {
         let length = path.len().min(4095);
-        // SAFETY: nobody else looks at it.
+        // SAFETY: no one else looks at it.
         unsafe { (&mut (*self.program.get()))[..length].copy_from_slice(&path[..length]) };
         self.program_bytes.store(length, Ordering::Relaxed);
     }

@@ -27,7 +27,7 @@ static TOP: Top = Top(UnsafeCell::new(None));
 /// The kernel's function that tells the time without a call, if it was found.
 static CLOCK: AtomicUsize = AtomicUsize::new(0);
 
-/// Calls of a thread between two maintenances of the core that it is at, and of those that nobody is.
+/// Calls of a thread between two maintenances of the core that it is at, and of those that no one is.
 const CALLS_PER_MAINTENANCE: u32 = 64;
 const CALLS_PER_MAINTENANCE_OF_ALL: u32 = 1024;
 /// So often a call that finds no space is made again, after what was given up was looked for.
@@ -85,7 +85,7 @@ pub(crate) fn set_top(top: OpenNode) {
 /// The top of the tree.
 #[inline]
 pub(crate) fn top() -> &'static OpenNode {
-    // SAFETY: nobody changes it any more.
+    // SAFETY: no one changes it any more.
     unsafe { (*TOP.0.get()).as_ref() }.expect("set before the first call of the program")
 }
 

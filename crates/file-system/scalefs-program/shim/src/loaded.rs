@@ -206,7 +206,7 @@ fn map_segment(thread: &Thread, file: File, segment: &Segment, base: u64) -> Res
         let offset = segment.offset - (start - page);
         file.map(thread, page, mapped_end - page, rights, offset)?;
         if segment.memory_bytes > segment.file_bytes && rights & PROT_WRITE != 0 && mapped_end > file_end {
-            // SAFETY: mapped just now for writing; behind the file's part are zeros.
+            // SAFETY: mapped just now for writing; after the file's part come zeros.
             unsafe { core::ptr::write_bytes(file_end as *mut u8, 0, (mapped_end - file_end) as usize) };
         }
     }

@@ -107,7 +107,7 @@ fn ask(locks: u64, mut lock: Lock, at: u64) -> Result<u64, Errno> {
     if lock[0] & 0xffff == F_UNLCK {
         return guarded::write_value(at, [head & !0xffff | F_UNLCK, start, length, 0]).map(|()| 0);
     }
-    // Where in the file is known up to a multiple: the range that was asked for is told.
+    // Where in the file is known up to a multiple: the range that was asked for is given.
     guarded::write_value(at, [lock[0] & 0xffff, start, length, lock[3]]).map(|()| 0)
 }
 

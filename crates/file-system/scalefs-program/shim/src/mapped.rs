@@ -75,7 +75,7 @@ fn map_ours(thread: &Thread, [at, length, rights, flags, file, offset]: [u64; 6]
 pub(crate) fn fill(thread: &Thread, number: u32, place: u64, length: u64, offset: u64) {
     let mut done = 0;
     while done < length {
-        // SAFETY: fresh memory, of which nobody else knows.
+        // SAFETY: fresh memory, of which no one else knows.
         let bytes = unsafe { core::slice::from_raw_parts_mut((place + done) as *mut u8, (length - done) as usize) };
         match instance::call(thread, |call| data::read_at(call, number, bytes, (offset + done) as i64)) {
             Ok(read) if read > 0 => done += read as u64,

@@ -64,7 +64,7 @@ pub(crate) fn start<'v>(call: &'v InProcess<'_, Here>, from: From) -> Result<Sta
     }
 }
 
-/// What lies behind the directory of the tree on an absolute path, if it leads there as it stands.
+/// What lies below the directory of the tree on an absolute path, if it leads there as it stands.
 fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
     let rest = path.strip_prefix(top)?;
     matches!(rest.first(), None | Some(b'/')).then_some(rest)
@@ -178,7 +178,7 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
         _ => return outside(thread, Some(directory), path),
     };
     let climbed = climbs(path);
-    if climbed == 0 || instance::planted("shim: nobody climbs out of the tree") {
+    if climbed == 0 || instance::planted("shim: no one climbs out of the tree") {
         return Ok(Place::Tree(from, path));
     }
     let depth = instance::call(thread, |call| {

@@ -1,4 +1,4 @@
-//! fork, vfork, clone, threads, exit, and what the kernel is told of a thread.
+//! fork, vfork, clone, threads, exit, and what the kernel hears of a thread.
 //!
 //! ```text
 //! parent: a seat for the child, a child of the process, handed over │ all signals blocked │ clone │ whose seat it is
@@ -67,7 +67,7 @@ fn wanted(frame: &Frame) -> Result<Wanted, Errno> {
                 return Err(Errno::EINVAL);
             }
             let bytes = (arguments[1] as usize).min(size_of_val(&words));
-            // SAFETY: words of our own, of which so many bytes are written.
+            // SAFETY: words of our own, of which that number of bytes is written.
             let place = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), bytes) };
             guarded::read_bytes(place, arguments[0])?;
             let stack = if words[STACK] == 0 { 0 } else { words[STACK] + words[STACK_SIZE] };
@@ -197,7 +197,7 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
     let arguments = [0, HOME_BYTES, READ_WRITE, PRIVATE_ANONYMOUS, u64::MAX, 0];
     let memory = system::try_call(number::MMAP, arguments)?;
     let free = || system::call(number::MUNMAP, [memory, HOME_BYTES, 0, 0, 0, 0]);
-    // SAFETY: zeros are a home of nobody, and nobody else knows this one.
+    // SAFETY: zeros are a home of no one, and no one else knows this one.
     let home: &'static Home = unsafe { &*(memory as *const Home) };
     let (seat, owner, handed_over) = match begin_child(thread) {
         Ok(begun) => begun,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! in the program, or in a call that was passed on    the program's handler, at once, on the stack that the kernel took
-//! in a call of ours                                  noted; all signals are blocked; queued anew at the call's end
+//! in a call of ours                                  noted; all signals are blocked; queued again at the call's end
 //! a fault in guarded text                            the instruction is answered
 //! ```
 //! The signal by which the kernel tells of calls that it took (SIGSYS) is never blocked: programs' masks are given to the kernel
@@ -244,7 +244,7 @@ fn change_handler(home: &Home, signal: u64, new: u64, old: u64) -> Result<u64, E
     }
     handler.store(wanted[0], Ordering::Relaxed);
     if signal == SIGSYS {
-        // Ours alone: the program's is kept, and called by nobody.
+        // Ours alone: the program's is kept, and called by no one.
         return Ok(0);
     }
     let mut kernel_flags = wanted[1] & !SA_RESETHAND | SA_SIGINFO;

@@ -155,9 +155,9 @@ pub(crate) fn code_of(file: u64, offset: u64, bytes: u64) -> Option<CodeOf> {
     Some(CodeOf { file: [status[0], status[1], status[6], changed_ns], part: [offset, bytes] })
 }
 
-/// Rewrites the calls in code that nobody runs yet, and that can be written at the moment.
+/// Rewrites the calls in code that no one runs yet, and that can be written at the moment.
 pub(crate) fn rewrite(start: u64, length: u64) {
-    // SAFETY: mapped, and run by nobody: the caller has just put it there.
+    // SAFETY: mapped, and run by no one: the caller has just put it there.
     let code = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, length as usize) };
     rewrite_code(code, None, |_| true);
 }

@@ -116,7 +116,7 @@ impl Stack {
 /// What our variables' names begin with.
 const SEAT_NAME: &[u8] = b"SCALEFS_SEAT";
 
-/// A text that the kernel has put behind the stack.
+/// A text that the kernel has put above the stack.
 fn text_at<'t>(at: u64) -> &'t [u8] {
     // SAFETY: it ends with zero, and stays for as long as the process.
     unsafe { core::ffi::CStr::from_ptr(at as *const core::ffi::c_char) }.to_bytes()

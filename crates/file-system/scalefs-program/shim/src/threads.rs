@@ -9,7 +9,7 @@ use crate::processes;
 use crate::signals;
 use crate::system::{self, number};
 
-/// Bytes of a thread's memory: a page that nobody may touch, the stack, and its state at the end.
+/// Bytes of a thread's memory: a page that no one may touch, the stack, and its state at the end.
 pub(crate) const THREAD_BYTES: usize = 128 << 10;
 const PAGE_BYTES: usize = 4096;
 const PATHS: usize = 4;
@@ -58,7 +58,7 @@ impl Thread {
     /// Lays the state out in memory of zeros.
     ///
     /// # Safety
-    /// The memory is a thread's, and nobody else's.
+    /// The memory is a thread's, and no one else's.
     unsafe fn lay_out(memory: u64, home: *const Home) -> *mut Thread {
         let place = Thread::place(memory);
         let thread = place as *mut Thread;
@@ -97,7 +97,7 @@ impl Thread {
     /// Gives the memory of a thread back that has not begun, or has ended.
     ///
     /// # Safety
-    /// It came from [`Thread::make`], and nobody uses it any more.
+    /// It came from [`Thread::make`], and no one uses it any more.
     pub(crate) unsafe fn free(thread: *mut Thread) {
         // SAFETY: the caller's promise.
         let memory = unsafe { (*thread).memory() };

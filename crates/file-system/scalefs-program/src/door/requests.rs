@@ -289,7 +289,7 @@ impl Filesystem for Door {
         const SEEK_DATA: i32 = 3;
         const SEEK_HOLE: i32 = 4;
         let sought = match whence {
-            // What the kernel has not written back yet would be told to be holes.
+            // What the kernel has not written back yet would seem to be holes.
             _ if self.caching == Caching::Full => return reply.error(fuser::Errno::ENOSYS),
             SEEK_DATA => Sought::Data,
             SEEK_HOLE => Sought::Hole,

@@ -27,7 +27,7 @@ static LOADER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loader"));
 const NUMBERS_END: u64 = 1024;
 const HIDDEN: u64 = 4;
 
-/// A tree that nobody runs in yet. The files stay open for the child.
+/// A tree that no one runs in yet. The files stay open for the child.
 pub(super) struct Made {
     pub(super) instance: SharedInstance,
     /// With the numbers that the child has.

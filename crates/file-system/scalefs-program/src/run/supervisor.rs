@@ -74,7 +74,7 @@ pub(super) fn supervise(instance: &SharedInstance, child: Child, signals: &Signa
             }
         }
     }
-    // Nobody runs any more: whoever has a seat has died in it.
+    // No one runs any more: who has a seat has died in it.
     for (number, seat) in instance.control().seats.all().iter().enumerate() {
         if let Some(owner) = seat.owner() {
             bury_seat(instance, number, owner.number())?;
@@ -104,7 +104,7 @@ fn reap(first: Pid, code: &mut Option<u8>) -> Left {
     }
 }
 
-/// Watches who has come, and watches nobody who has left.
+/// Watches who has come, and watches no one who has left.
 fn look_at_seats(instance: &SharedInstance, watched: &mut Vec<Watched>) -> Result<(), String> {
     let seats = &instance.control().seats;
     watched.retain(|one| {
@@ -151,7 +151,7 @@ fn bury(instance: &SharedInstance, one: &Watched) -> Result<(), String> {
 }
 
 fn bury_seat(instance: &SharedInstance, seat: usize, owner: u64) -> Result<(), String> {
-    if planted(instance, "run: nobody repairs what the dead leave") {
+    if planted(instance, "run: no one repairs what the dead leave") {
         return Ok(());
     }
     instance.bury_dead(seat, owner, &Outside).map(drop)
