@@ -144,7 +144,7 @@ fn plans(number: u64) -> impl Strategy<Value = Plan> {
 
 #[test]
 fn calls_of_several_domains_have_an_order() {
-    explore(rounds(400).longer(4), plans, explain);
+    explore(rounds(200).longer(2), plans, explain);
 }
 
 #[cfg(fuzzing)]

@@ -1,6 +1,6 @@
 //! One file system over several domains, held against `plain`, with its caches, its messages and its decisions.
 //!
-//! `DOMAINS_CALLS=N` makes N random calls of each kind (6,000 if it is not set), `DOMAINS_SEED=N` starts with another sequence.
+//! `DOMAINS_CALLS=N` makes N random calls of each kind (3,000 if it is not set), `DOMAINS_SEED=N` starts with another sequence.
 
 mod histories;
 mod random;

@@ -35,7 +35,7 @@ type Draw = fn(&mut Random) -> Vec<Call>;
 
 /// Draws sequences until so many calls are made; panics at the first that differs.
 pub fn compare(mut systems: Spread, draw: Draw, share: u64) {
-    let wanted = number_from_environment("DOMAINS_CALLS").unwrap_or(6_000) / share;
+    let wanted = number_from_environment("DOMAINS_CALLS").unwrap_or(3_000) / share;
     let first = number_from_environment("DOMAINS_SEED").unwrap_or(1);
     let mut made = 0;
     for seed in first.. {
