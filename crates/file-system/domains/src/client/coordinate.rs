@@ -103,20 +103,22 @@ impl<T: Transport> Domain<T> {
     fn change_at(&self, by_owner: &Parts, first: Option<DomainNumber>) -> Result<(), Refusal> {
         let mut owners = by_owner.iter();
         if let (Some((owner, parts)), None) = (owners.next(), owners.next()) {
-            loop {
+            let (forgotten, reply) = loop {
                 let forgotten = self.cache.borrow().forgotten(*owner);
                 match self.ask(*owner, Request::Apply { parts: parts.clone() }) {
                     Reply::Refused { why: Refusal::Busy } => self.pause(),
-                    Reply::Refused { why } => return Err(why),
-                    Reply::Stamps { stamps } => self.keep_changed(parts, &stamps, (*owner, forgotten)),
-                    Reply::Name { stamp, may_keep, .. } => {
-                        self.keep_changed(parts, &[if may_keep { stamp } else { 0 }], (*owner, forgotten));
-                    }
-                    Reply::Done {} => {}
-                    _ => return Err(Refusal::Garbled),
+                    reply => break (forgotten, reply),
                 }
-                return Ok(());
-            }
+            };
+            let stamps = match reply {
+                Reply::Refused { why } => return Err(why),
+                Reply::Stamps { stamps } => stamps,
+                Reply::Name { stamp, may_keep, .. } => vec![if may_keep { stamp } else { 0 }],
+                Reply::Done {} => Vec::new(),
+                _ => return Err(Refusal::Garbled),
+            };
+            self.keep_changed(parts, &stamps, (*owner, forgotten));
+            return Ok(());
         }
         match self.prepare_at_once(by_owner, first) {
             Err(Refusal::Busy) => self.prepare_in_order(by_owner),

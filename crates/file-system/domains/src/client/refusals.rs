@@ -77,7 +77,7 @@ impl<T: Transport> NameChanges for Call<'_, T> {
         match *prepared {}
     }
 
-    fn open<'v>(&'v self, prepared: &mut Infallible, _: Urgency) -> Self {
+    fn open(&self, prepared: &mut Infallible, _: Urgency) -> Self {
         match *prepared {}
     }
 
