@@ -110,6 +110,18 @@ impl<M: Memory> Sender<M> {
         Ok(())
     }
 
+    /// Lines that are free, at least: all that the receiver had said when it sent what was received last are counted.
+    ///
+    /// # Errors
+    /// As for [`Sender::send`].
+    pub fn free_lines(&mut self) -> Result<u64, RingError> {
+        let line_count = self.layout.line_count as u64;
+        match self.find_room(line_count) {
+            Ok(()) | Err(RingError::Full) => Ok(line_count - (self.next - self.taken)),
+            Err(error) => Err(error),
+        }
+    }
+
     /// So many lines are free for certain; looks at what the receiver says if they are fewer than `wanted`.
     fn find_room(&mut self, wanted: u64) -> Result<(), RingError> {
         let line_count = self.layout.line_count as u64;

@@ -1,0 +1,18 @@
+//! What transports must give is left out once. Built with `RUSTFLAGS="--cfg fuzzing"`, or `--cfg shuttle`.
+
+use sync::mutant::must_be_caught;
+
+use crate::{rings, tcp};
+
+#[test]
+fn replies_find_no_place_in_rings_without_spare_lines() {
+    must_be_caught("transports: a ring has only the lines that it is said to have", || rings::converse(20));
+}
+
+#[test]
+fn a_message_overtakes_what_its_sender_knew_of() {
+    must_be_caught(
+        "transports: a message waits for none that was sent before",
+        tcp::a_message_waits_for_those_that_its_sender_knew_of,
+    );
+}

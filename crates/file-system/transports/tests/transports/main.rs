@@ -1,0 +1,7 @@
+//! Domains ask each other and notify each other, over each transport: every reply is right, and no notice is lost.
+
+#[cfg(any(shuttle, fuzzing))]
+mod faults;
+mod rings;
+mod talk;
+mod tcp;
