@@ -97,7 +97,7 @@ void pool_emulated_free(pool_emulated *emulated);
 pool_memory *pool_emulated_domain(const pool_emulated *emulated, uint32_t domain, uint32_t flags);
 
 /* Runs a program for each of `count` domains, on this thread: they take turns inside of their accesses, as the seed chooses, for
- * at most so many steps. 1 if all have ended, 0 if not (their stacks, of 256 KiB, are then lost). */
+ * at most so many steps. 1 if all have ended, 0 if not (their stacks, of 1 MiB, are then lost). */
 int32_t pool_run(pool_program program, void *context, uint32_t count, uint64_t seed, uint64_t step_count);
 
 /* The run ends: what still had to reach memory is reported. */

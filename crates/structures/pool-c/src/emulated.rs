@@ -70,7 +70,7 @@ pub unsafe extern "C" fn pool_emulated_domain(
 }
 
 /// Runs a program for each of `count` domains, on this thread: they take turns inside of their accesses, as the seed chooses, for
-/// at most so many steps. 1 if all have ended, 0 if not (their stacks, of 256 KiB, are then lost).
+/// at most so many steps. 1 if all have ended, 0 if not (their stacks, of 1 MiB, are then lost).
 ///
 /// # Safety
 /// As the header says.

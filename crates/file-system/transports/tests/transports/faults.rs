@@ -2,7 +2,7 @@
 
 use sync::mutant::must_be_caught;
 
-use crate::{rings, tcp};
+use crate::{file_system, rings, tcp};
 
 #[test]
 fn replies_find_no_place_in_rings_without_spare_lines() {
@@ -15,4 +15,15 @@ fn a_message_overtakes_what_its_sender_knew_of() {
         "transports: a message waits for none that was sent before",
         tcp::a_message_waits_for_those_that_its_sender_knew_of,
     );
+}
+
+#[test]
+fn a_decision_that_does_not_arrive_is_reported() {
+    for fault in [
+        "transports: a decision is not written back",
+        "transports: a decision is not drained",
+        "transports: a decision is not invalidated",
+    ] {
+        must_be_caught(fault, || file_system::play(10, 5));
+    }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(any(shuttle, fuzzing))]
 mod faults;
+mod file_system;
 mod rings;
 mod talk;
 mod tcp;

@@ -29,7 +29,7 @@ pub fn hand_over() {
 }
 
 /// Bytes of a program's stack.
-const STACK_BYTES: usize = 256 * 1024;
+const STACK_BYTES: usize = 1024 * 1024;
 
 /// What one domain does.
 pub type Program = Box<dyn FnOnce()>;
