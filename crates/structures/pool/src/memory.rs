@@ -160,60 +160,69 @@ pub fn in_bounds(at: usize, length: usize, size_bytes: usize) -> Result<(), Faul
     }
 }
 
-impl<M: Memory + ?Sized> Memory for &M {
-    fn size_bytes(&self) -> usize {
-        (**self).size_bytes()
-    }
+/// What stands for memory is memory.
+macro_rules! delegate {
+    ($memory:ident: $kind:ty) => {
+        impl<$memory: Memory + ?Sized> Memory for $kind {
+            fn size_bytes(&self) -> usize {
+                (**self).size_bytes()
+            }
 
-    #[track_caller]
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
-        (**self).read(at, into)
-    }
+            #[track_caller]
+            fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+                (**self).read(at, into)
+            }
 
-    #[track_caller]
-    fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Fault> {
-        (**self).write(at, bytes)
-    }
+            #[track_caller]
+            fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Fault> {
+                (**self).write(at, bytes)
+            }
 
-    #[track_caller]
-    fn write_back(&self, at: usize, length: usize) -> Result<(), Fault> {
-        (**self).write_back(at, length)
-    }
+            #[track_caller]
+            fn write_back(&self, at: usize, length: usize) -> Result<(), Fault> {
+                (**self).write_back(at, length)
+            }
 
-    #[track_caller]
-    fn invalidate(&self, at: usize, length: usize) -> Result<(), Fault> {
-        (**self).invalidate(at, length)
-    }
+            #[track_caller]
+            fn invalidate(&self, at: usize, length: usize) -> Result<(), Fault> {
+                (**self).invalidate(at, length)
+            }
 
-    #[track_caller]
-    fn drain(&self) -> Result<(), Fault> {
-        (**self).drain()
-    }
+            #[track_caller]
+            fn drain(&self) -> Result<(), Fault> {
+                (**self).drain()
+            }
 
-    fn declare(&self, at: usize, length: usize, used: Use) -> Result<(), Fault> {
-        (**self).declare(at, length, used)
-    }
+            fn declare(&self, at: usize, length: usize, used: Use) -> Result<(), Fault> {
+                (**self).declare(at, length, used)
+            }
 
-    #[track_caller]
-    fn write_version(&self, at: usize, bytes: &[u8], version: u64) -> Result<(), Fault> {
-        (**self).write_version(at, bytes, version)
-    }
+            #[track_caller]
+            fn write_version(&self, at: usize, bytes: &[u8], version: u64) -> Result<(), Fault> {
+                (**self).write_version(at, bytes, version)
+            }
 
-    #[track_caller]
-    fn accept(&self, at: usize, length: usize, version: u64) {
-        (**self).accept(at, length, version);
-    }
+            #[track_caller]
+            fn accept(&self, at: usize, length: usize, version: u64) {
+                (**self).accept(at, length, version);
+            }
 
-    #[track_caller]
-    fn promise(&self) {
-        (**self).promise();
-    }
+            #[track_caller]
+            fn promise(&self) {
+                (**self).promise();
+            }
 
-    fn sent(&self, channel: u64, number: u64) {
-        (**self).sent(channel, number);
-    }
+            fn sent(&self, channel: u64, number: u64) {
+                (**self).sent(channel, number);
+            }
 
-    fn received(&self, channel: u64, number: u64) {
-        (**self).received(channel, number);
-    }
+            fn received(&self, channel: u64, number: u64) {
+                (**self).received(channel, number);
+            }
+        }
+    };
 }
+
+delegate!(M: &M);
+#[cfg(any(feature = "emulated", feature = "files"))]
+delegate!(M: std::sync::Arc<M>);

@@ -292,6 +292,32 @@ impl Pool {
     }
 }
 
+impl Memory for Pool {
+    fn size_bytes(&self) -> usize {
+        self.header.size_bytes
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+        self.memory().read(at, into)
+    }
+
+    fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Fault> {
+        self.memory().write(at, bytes)
+    }
+
+    fn write_back(&self, at: usize, length: usize) -> Result<(), Fault> {
+        self.memory().write_back(at, length)
+    }
+
+    fn invalidate(&self, at: usize, length: usize) -> Result<(), Fault> {
+        self.memory().invalidate(at, length)
+    }
+
+    fn drain(&self) -> Result<(), Fault> {
+        self.memory().drain()
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         let line = Header::line_of_domain(self.domain) + 24;

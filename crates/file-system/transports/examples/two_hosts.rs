@@ -1,0 +1,87 @@
+//! One file system over two processes that share a pool and nothing else, as two hosts would.
+//! `cargo run -p transports --example two_hosts`
+
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use domains::{Domain, Limits, Process};
+use messages::{DomainNumber, Transport};
+use pool::file::{Pool, create, path_of};
+use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::names::{self, RenameMode};
+use posix_calls::{Credentials, Errno, OpenFlags, Start};
+use transports::{DecisionLines, Plan, Rings};
+
+const DOMAINS: usize = 2;
+
+type Host = Domain<Rings<Arc<Pool>>>;
+
+/// Joins the pool as a domain of the file system.
+fn join(path: &Path, number: u16) -> Result<Host, Box<dyn Error>> {
+    let pool = Arc::new(Pool::join(path, number.into())?);
+    let (at, own) = (pool.first_free(), DomainNumber(number));
+    let plan = Plan { at, domain_count: DOMAINS, ring_lines: [16, 256, 256, 256], salt: 1, patience: 1 << 20 };
+    let rings = Rings::new(&pool, plan, own)?;
+    let lines = DecisionLines::new(pool, at + plan.bytes(), DOMAINS, own)?;
+    let limits = Limits { pages: 1 << 20, inodes: 1 << 20, split_above: usize::MAX, split_after: u64::MAX };
+    Ok(Domain::new(rings, Rc::new(lines), || 0, limits))
+}
+
+/// Calls until the name is there.
+fn wait_for<R>(host: &Host, mut call: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
+    loop {
+        match call() {
+            Err(Errno::ENOENT) if !host.serve() => host.transport().wait(),
+            Err(Errno::ENOENT) => {}
+            other => return other,
+        }
+    }
+}
+
+fn at<N>() -> Start<N> {
+    Start::WorkingDirectory
+}
+
+/// What the second process does: it finds a file, reads it, and gives it another name.
+fn other(path: &Path) -> Result<(), Box<dyn Error>> {
+    let (host, process) = (join(path, 1)?, Process::new(Credentials::SUPERUSER));
+    let mut bytes = [0; 64];
+    let length = wait_for(&host, || {
+        host.call(&process, |call| {
+            let file = data::open(call, at(), b"letter", OpenFlags::READ, 0, DescriptorOptions::PLAIN)?;
+            let length = data::read(call, file, &mut bytes)?;
+            data::close(call, file).map(|()| length)
+        })
+    })?;
+    println!("process {} reads: {}", std::process::id(), String::from_utf8_lossy(&bytes[..length]));
+    host.call(&process, |call| names::rename(call, (at(), b"letter"), (at(), b"answered"), RenameMode::Replace))?;
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    if let Some(path) = std::env::args_os().nth(1) {
+        return other(Path::new(&path));
+    }
+    let path = path_of(&format!("two-hosts-{}", std::process::id()));
+    create(&path, 1 << 21, DOMAINS)?;
+    let answered = (|| {
+        let (host, process) = (join(&path, 0)?, Process::new(Credentials::SUPERUSER));
+        let mut child = Command::new(std::env::current_exe()?).arg(&path).spawn()?;
+        host.call(&process, |call| {
+            let flags = OpenFlags::CREATE.union(OpenFlags::WRITE);
+            let file = data::open(call, at(), b"draft", flags, 0o644, DescriptorOptions::PLAIN)?;
+            data::write(call, file, b"a letter from another host")?;
+            data::close(call, file)?;
+            names::rename(call, (at(), b"draft"), (at(), b"letter"), RenameMode::Replace)
+        })?;
+        wait_for(&host, || host.call(&process, |call| names::unlink(call, at(), b"answered")))?;
+        println!("process {} has removed what was answered", std::process::id());
+        child.wait()?;
+        Ok(())
+    })();
+    std::fs::remove_file(&path)?;
+    answered
+}
