@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// After so many looks for nothing, a domain sleeps between looks.
+/// After this number of looks for nothing, a domain sleeps between looks.
 const LOOKS: u32 = 200;
 const SLEEP: Duration = Duration::from_micros(50);
 

@@ -17,7 +17,7 @@ pub struct DecisionLines<M> {
 }
 
 impl<M: Memory> DecisionLines<M> {
-    /// Bytes of the lines of so many domains. They must be zero.
+    /// Bytes of the lines of this number of domains. They must be zero.
     pub const fn bytes(domain_count: usize) -> usize {
         domain_count * LINES as usize * LINE_BYTES
     }

@@ -83,7 +83,7 @@ pub struct Rings<M> {
 }
 
 impl<M: Memory + Clone> Rings<M> {
-    /// The end of domain `own`, over rings that nobody has used.
+    /// The end of domain `own`, over rings that were not used before.
     ///
     /// # Errors
     /// Impossible rings, and memory that is too small.

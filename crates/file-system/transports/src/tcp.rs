@@ -1,7 +1,7 @@
 //! Messages over TCP, for domains that share no memory: a connection for each pair, and data travels. It is for a few domains,
 //! since what a message says of others grows with the square of their number.
 //!
-//! **Order.** A message must be found by whoever hears of it by any chain of messages, and connections overtake each other. So
+//! **Order.** A message must be found by each domain that hears of it by any chain of messages, and connections overtake each other. So
 //! each message says how many messages from each domain to each other one its sender knows of, and it is kept back until all
 //! that were sent to its receiver before have come (causal order after Raynal, Schiper and Toueg, 1991).
 //!
@@ -50,9 +50,9 @@ impl fmt::Display for TcpError {
                 "expected a domain of this version that is not connected yet, got another greeting: check the addresses",
             ),
             TcpError::Damaged(domain) => {
-                write!(f, "expected a message of {domain}, got impossible lengths or numbers: end it and join anew")
+                write!(f, "expected a message of {domain}, got impossible lengths or numbers: end it and join again")
             }
-            TcpError::Ended(domain) => write!(f, "{domain} has ended its connection: join anew once it is there"),
+            TcpError::Ended(domain) => write!(f, "{domain} has ended its connection: join again once it is there"),
         }
     }
 }
@@ -83,11 +83,11 @@ struct Peer {
     come: VecDeque<Come>,
     /// By class: what was delivered and not received yet.
     there: [VecDeque<Vec<u8>>; CLASSES.len()],
-    /// By class, in lines since the beginning: sent, taken by the other one, taken here, and what it was told of these.
+    /// By class, in lines since the beginning: sent, taken by the other one, taken here, and what was said of these.
     sent: [u32; CLASSES.len()],
     taken_there: [u32; CLASSES.len()],
     taken: [u32; CLASSES.len()],
-    told: [u32; CLASSES.len()],
+    reported: [u32; CLASSES.len()],
 }
 
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl Tcp {
                 sent: Default::default(),
                 taken_there: Default::default(),
                 taken: Default::default(),
-                told: Default::default(),
+                reported: Default::default(),
             })
         };
         let peers = streams.into_iter().map(|stream| stream.map(peer).transpose()).collect::<Result<_, _>>()?;
@@ -195,9 +195,10 @@ impl Tcp {
         }
         while state.deliver_one(self.own) {}
         for peer in state.peers.iter_mut().flatten() {
-            let is_due =
-                |class: usize| peer.taken[class].wrapping_sub(peer.told[class]) as usize * 2 >= self.ring_lines[class];
-            if (0..CLASSES.len()).any(|class| peer.taken[class] != peer.told[class] && is_due(class)) {
+            let is_due = |class: usize| {
+                peer.taken[class].wrapping_sub(peer.reported[class]) as usize * 2 >= self.ring_lines[class]
+            };
+            if (0..CLASSES.len()).any(|class| peer.taken[class] != peer.reported[class] && is_due(class)) {
                 peer.queue(NO_CLASS, &state.known, &[]);
                 peer.write()?;
             }
@@ -238,7 +239,7 @@ impl Peer {
         self.outgoing.extend(self.taken.iter().flat_map(|number| number.to_le_bytes()));
         self.outgoing.extend(known.iter().flat_map(|number| number.to_le_bytes()));
         self.outgoing.extend(message);
-        self.told = self.taken;
+        self.reported = self.taken;
     }
 
     fn write(&mut self) -> Result<(), TcpError> {

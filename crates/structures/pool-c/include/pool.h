@@ -24,7 +24,7 @@ typedef struct pool_emulated pool_emulated;
 /* A flag of pool_join and pool_emulated_domain: the memory is taken for coherent, and write-backs and invalidations are nothing. */
 #define POOL_COHERENT 2u
 
-/* Makes a file a pool for so many domains. */
+/* Makes a file a pool for that number of domains. */
 int32_t pool_create(const char *path, uint64_t size_bytes, uint32_t domain_count);
 
 /* Joins a pool as a domain, with flags; NULL, and pool_reason says why not. */
@@ -86,7 +86,7 @@ const char *pool_reason(void);
 /* What a domain does in pool_run: gets the context that was given, and its number. */
 typedef int32_t (*pool_program)(void *, uint32_t);
 
-/* Emulated memory of zeros for so many domains, with an adversary that the seed determines; NULL, and pool_reason says why
+/* Emulated memory of zeros for `domain_count` domains, with an adversary that the seed determines; NULL, and pool_reason says why
  * not. */
 pool_emulated *pool_emulated_new(uint64_t size_bytes, uint32_t domain_count, uint64_t seed);
 
@@ -97,7 +97,7 @@ void pool_emulated_free(pool_emulated *emulated);
 pool_memory *pool_emulated_domain(const pool_emulated *emulated, uint32_t domain, uint32_t flags);
 
 /* Runs a program for each of `count` domains, on this thread: they take turns inside of their accesses, as the seed chooses, for
- * at most so many steps. 1 if all have ended, 0 if not (their stacks, of 1 MiB, are then lost). */
+ * at most `step_count` steps. 1 if all have ended, 0 if not (their stacks, of 1 MiB, are then lost). */
 int32_t pool_run(pool_program program, void *context, uint32_t count, uint64_t seed, uint64_t step_count);
 
 /* The run ends: what still had to reach memory is reported. */

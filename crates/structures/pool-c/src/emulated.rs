@@ -14,7 +14,7 @@ use crate::views::{View, pool_emulated, pool_memory};
 /// What a domain does in pool_run: gets the context that was given, and its number.
 pub type pool_program = Option<unsafe extern "C" fn(*mut c_void, u32) -> i32>;
 
-/// Emulated memory of zeros for so many domains, with an adversary that the seed determines; NULL, and pool_reason says why
+/// Emulated memory of zeros for `domain_count` domains, with an adversary that the seed determines; NULL, and pool_reason says why
 /// not.
 ///
 /// # Safety
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn pool_emulated_domain(
 }
 
 /// Runs a program for each of `count` domains, on this thread: they take turns inside of their accesses, as the seed chooses, for
-/// at most so many steps. 1 if all have ended, 0 if not (their stacks, of 1 MiB, are then lost).
+/// at most `step_count` steps. 1 if all have ended, 0 if not (their stacks, of 1 MiB, are then lost).
 ///
 /// # Safety
 /// As the header says.
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn pool_report(
     let text = report.to_string();
     if !into.is_null() && length != 0 {
         let count = text.len().min(length - 1);
-        // SAFETY: the caller's promise: so many bytes may be written.
+        // SAFETY: the caller's promise: `length` bytes may be written.
         unsafe {
             ptr::copy_nonoverlapping(text.as_ptr(), into.cast(), count);
             into.add(count).write(0);

@@ -23,7 +23,7 @@ unsafe fn path_of<'p>(path: *const c_char) -> Option<&'p Path> {
     (!path.is_null()).then(|| Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes())))
 }
 
-/// Makes a file a pool for so many domains.
+/// Makes a file a pool for that number of domains.
 ///
 /// # Safety
 /// As the header says.

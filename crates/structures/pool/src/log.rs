@@ -3,7 +3,7 @@
 //!
 //! **Idea.** The writer appends an entry, lets it reach memory, and only then says in the head that there is one more. A reader
 //! looks at the head, then takes entries up to there. The log is a circle: the writer waits for no reader, so one that is
-//! slow finds newer entries where its own were, or halves of them. It knows by checksum and number, and is told what it lost.
+//! slow finds newer entries where its own were, or halves of them. It knows by checksum and number, and learns what it lost.
 //! The writer can also discard entries that count no more, such as those before a snapshot.
 //!
 //! ```text
@@ -37,12 +37,12 @@ pub struct LogLayout {
     pub salt: u32,
     /// Number of the domain that writes.
     pub writer: usize,
-    /// After so many looks at a head that is not whole and does not change, it counts as damaged.
+    /// After this number of looks at a head that is not whole and does not change, it counts as damaged.
     pub patience: u32,
 }
 
 impl LogLayout {
-    /// Bytes of a log of so many entries.
+    /// Bytes of a log with this number of entries.
     pub const fn bytes(entry_count: usize) -> usize {
         LINE_BYTES + entry_count * ENTRY_BYTES
     }
@@ -109,7 +109,7 @@ impl fmt::Display for LogError {
                 write!(f, "expected a record of at most {limit} bytes, got {length}")
             }
             LogError::Damaged { at } => {
-                write!(f, "expected a log's entry or head at offset {at}, got wrong bits: make the log anew")
+                write!(f, "expected a log's entry or head at offset {at}, got wrong bits: make the log again")
             }
             LogError::Layout { at, entry_count } => write!(
                 f,

@@ -9,13 +9,13 @@ use crate::memory::{Fault, Memory, in_bounds};
 
 /// Memory at an address, with the processor's instructions for its caches.
 ///
-/// It owns nothing: whoever mapped the memory keeps it mapped.
+/// It owns nothing: the caller keeps it mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped<'a> {
     start: NonNull<u8>,
     size_bytes: usize,
     instructions: Instructions,
-    /// Set by whoever finds that the memory has gone.
+    /// Set once the memory was found to have gone.
     truncated: &'a AtomicBool,
 }
 
@@ -28,8 +28,8 @@ impl<'a> Mapped<'a> {
     /// The memory from `start`. While `truncated` is set, every access fails.
     ///
     /// # Safety
-    /// For `'a`, so many bytes there may be read and written, and are accessed by this crate alone. `start` is a multiple of
-    /// [`LINE_BYTES`]. If the memory can go away (a file that is made shorter), whoever notices replaces it and sets `truncated`.
+    /// For `'a`, `size_bytes` bytes there may be read and written, and are accessed by this crate alone. `start` is a multiple of
+    /// [`LINE_BYTES`]. If the memory can go away (a file that is made shorter), a handler replaces it and sets `truncated`.
     pub unsafe fn new(
         start: NonNull<u8>,
         size_bytes: usize,

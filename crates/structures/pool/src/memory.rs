@@ -31,7 +31,7 @@ impl fmt::Display for Fault {
                 write!(f, "expected an access within the {size_bytes} bytes of the pool, got {length} bytes at {at}")
             }
             Fault::Truncated => {
-                f.write_str("expected the pool's file to keep its size, but it was made shorter: create the pool anew")
+                f.write_str("expected the pool's file to keep its size, but it was made shorter: create the pool again")
             }
             Fault::Crashed => f.write_str("this domain has crashed: join again"),
         }
@@ -93,7 +93,7 @@ pub trait Memory {
 
     /// Forgets lines, so that the next read is of memory as it is then or later. It is over when the call returns. A line that
     /// this domain has written and not written back is written back (users of x86-64 and aarch64 have nothing else), which
-    /// undoes what another domain has written there: nobody may do so.
+    /// undoes what another domain has written there: no domain may do so.
     ///
     /// # Errors
     /// A [`Fault`].

@@ -51,7 +51,7 @@ fn round(domain: &Place, process: &Process, own: u16, number: u64) -> Result<u64
     })?;
     domain.call(process, |call| names::unlink(call, at(), new.as_bytes()))?;
     domain.call(process, |call| directories::remove_directory(call, at(), directory.as_bytes()))?;
-    // Whoever has the ball takes it: one of two that try.
+    // The ball is taken: by one of two that try.
     let mine = format!("ball-{own}");
     let caught =
         domain.call(process, |call| names::rename(call, (at(), b"ball"), (at(), mine.as_bytes()), RenameMode::Replace));
@@ -63,7 +63,7 @@ fn round(domain: &Place, process: &Process, own: u16, number: u64) -> Result<u64
     Ok(1)
 }
 
-/// Rounds in each domain, from so many seeds; returns how many.
+/// Rounds in each domain, for each seed; returns the number of seeds.
 pub fn play(seeds: u64, rounds: u64) -> u64 {
     let plan = Plan { at: 0, domain_count: DOMAINS, ring_lines: [16, 64, 64, 64], salt: 3, patience: 1 << 30 };
     for seed in 0..seeds {

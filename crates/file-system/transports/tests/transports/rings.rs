@@ -24,7 +24,7 @@ fn conversations_over_rings_are_right_under_every_adversary() {
     converse(10);
 }
 
-/// Conversations from so many seeds.
+/// Conversations, each from a seed.
 pub fn converse(seeds: u64) -> u64 {
     for seed in 0..seeds {
         let plan = plan(0, DOMAINS);
@@ -78,7 +78,7 @@ fn a_ring_that_is_damaged_ends_the_rings_and_says_so() {
     assert!(other.receive_from(DomainNumber(0), Class::Notices, &mut message));
     assert_eq!(message, b"notice");
     one.send(DomainNumber(1), Class::Notices, b"another").unwrap();
-    // The second line of the ring from domain 0 to domain 1, behind all rings of domain 0 to itself.
+    // The second line of the ring from domain 0 to domain 1, after all rings of domain 0 to itself.
     let at = plan.bytes() / 4 + 2 * LINE_BYTES;
     memory.damage(at + 20, 1);
     assert!((0..4).all(|_| !other.receive_from(DomainNumber(0), Class::Notices, &mut message)));

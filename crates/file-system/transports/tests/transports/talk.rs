@@ -1,7 +1,7 @@
 //! What one domain of several does: it asks all others, serves them, and changes what they keep.
 //!
-//! Each domain has a number that only rises, and answers with it. Whoever was answered keeps it, and is notified when it has
-//! changed: once the notices are sent, whoever looks at them keeps nothing older.
+//! Each domain has a number that only rises, and answers with it. A domain that was answered keeps it, and is notified when it has
+//! changed: once the notices are sent, a domain that looks at them keeps nothing older.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,8 +101,8 @@ impl<T: Transport> Talker<T> {
                 match bytes.as_slice() {
                     [NOTICE_FORGET_ALL] => *kept = None,
                     notice => {
-                        let told = u64::from_le_bytes(notice[..8].try_into().unwrap());
-                        *kept = kept.filter(|kept| *kept >= told);
+                        let reported = u64::from_le_bytes(notice[..8].try_into().unwrap());
+                        *kept = kept.filter(|kept| *kept >= reported);
                     }
                 }
             }
@@ -146,7 +146,7 @@ impl<T: Transport> Talker<T> {
     }
 }
 
-/// A thread for each domain, until each has so many answers.
+/// A thread for each domain, until each has `count` answers.
 pub fn talk_in_threads<T: Transport>(domain_count: usize, count: u64, transport: impl Fn(usize) -> T + Sync) {
     let (done, truth) = (AtomicU64::new(0), truth(domain_count));
     std::thread::scope(|scope| {

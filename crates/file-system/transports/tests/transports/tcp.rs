@@ -76,7 +76,7 @@ fn what_no_domain_of_ours_says_ends_the_connection() {
     drop(peer);
     while domain.receive(Class::Requests, &mut Vec::new()).is_none() {
         if let Some(error) = domain.take_error() {
-            assert_eq!(error.to_string(), "domain 1 has ended its connection: join anew once it is there");
+            assert_eq!(error.to_string(), "domain 1 has ended its connection: join again once it is there");
             return;
         }
     }

@@ -53,7 +53,7 @@ impl Numbers {
     }
 }
 
-/// So many lines that were touched last are what it chooses from.
+/// It chooses from this number of lines that were touched last.
 const RECENT: usize = 32;
 
 /// Moves caches at random. Of four steps of domains, one is followed by a move.

@@ -105,7 +105,7 @@ impl Emulated {
         Emulated::with(size_bytes, domain_count, None, 8)
     }
 
-    /// As [`Emulated::calm`], in steps of so many bytes (a divisor of [`LINE_BYTES`]): larger ones make fewer orders to explore.
+    /// As [`Emulated::calm`], in steps of `step_bytes` (a divisor of [`LINE_BYTES`]): larger ones make fewer orders to explore.
     ///
     /// # Errors
     /// Sizes that are not possible.

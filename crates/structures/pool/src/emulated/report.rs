@@ -5,7 +5,7 @@ use core::panic::Location;
 
 use crate::line::LINE_BYTES;
 
-/// A place in the source of whoever uses the memory.
+/// A place in the source of the memory's user.
 pub type Place = &'static Location<'static>;
 
 /// What was done wrong with a line.

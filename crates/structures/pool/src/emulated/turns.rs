@@ -119,7 +119,7 @@ impl Turns {
         }
     }
 
-    /// Lets programs run until all have ended or so many steps were made. The seed chooses who runs, and now and then who
+    /// Lets programs run until all have ended or `limit` steps were made. The seed chooses who runs, and now and then who
     /// does not for a while, as a processor may be away in the middle of anything. Whether all have ended.
     pub fn run(&mut self, seed: u64, limit: u64) -> bool {
         let mut numbers = Numbers::new(seed);

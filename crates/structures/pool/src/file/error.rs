@@ -52,7 +52,7 @@ pub enum Reason {
         /// It was on another host, of which this one cannot know whether it still runs.
         is_elsewhere: bool,
     },
-    /// Somebody has joined the pool, so it cannot be made anew.
+    /// Somebody has joined the pool, so it cannot be made again.
     Joined {
         /// The number of a domain that has.
         domain: usize,
@@ -82,10 +82,10 @@ impl fmt::Display for PoolError {
             Reason::NoPool => write!(f, "{path}: expected a pool, got another file: name a pool, or create one"),
             Reason::OtherVersion(version) => write!(
                 f,
-                "{path}: expected a pool of version {VERSION}, got version {version}: create it anew with this program"
+                "{path}: expected a pool of version {VERSION}, got version {version}: create it again with this program"
             ),
             Reason::Damaged => {
-                write!(f, "{path}: expected a pool, got one whose header has wrong bits: create it anew")
+                write!(f, "{path}: expected a pool, got one whose header has wrong bits: create it again")
             }
             Reason::Domains(count) => write!(f, "{path}: expected 1 to 256 domains, got {count}"),
             Reason::NoSuchDomain { domain, domain_count } => {

@@ -1,7 +1,7 @@
 //! A file that is made shorter while it is mapped: the accesses that meet the end are errors, not the end of the process.
 //!
 //! **Idea.** The kernel sends SIGBUS to a thread that touches a mapped page which its file has no more. The handler puts zero
-//! pages over the whole mapping, so that the access can go on, and sets the mapping's flag, so that whoever made it gets
+//! pages over the whole mapping, so that the access can go on, and sets the mapping's flag, so that its owner gets
 //! [`crate::Fault::Truncated`]. A SIGBUS anywhere else goes to the handler that was there before.
 
 use core::ptr;
@@ -78,7 +78,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         let length = slot.length.load(Ordering::Acquire);
         let start = slot.start.load(Ordering::Relaxed);
         if length != 0 && (start..start + length).contains(&address) {
-            // SAFETY: the slot's memory is mapped until `forget`, which is called by whoever owns it and makes no access at
+            // SAFETY: the slot's memory is mapped until `forget`, which its owner calls, which makes no access at
             // that moment; mmap is a plain system call. The flag lives as long.
             unsafe {
                 let zeros = libc::mmap(

@@ -15,7 +15,7 @@
 //!
 //! **Who is in it.** A process that joins as a domain holds a lock of the operating system on that domain's line, so that two
 //! of one number are refused and a process that dies frees it. Hosts do not see each other's locks: there the line itself says
-//! who has joined, and a number that another host has left behind is [taken over](Pool::take_over) by name.
+//! who has joined, and a number that another host has left is [taken over](Pool::take_over) by name.
 
 mod error;
 mod gone;
@@ -44,8 +44,8 @@ use header::{Header, MAGIC, Refused, word};
 const FREE: u64 = 0;
 const JOINED: u64 = 1;
 
-/// Makes a file a pool for so many domains; all of its bytes are zero but for the header. A file that is a pool nobody has
-/// joined is made anew; a device keeps its size.
+/// Makes a file a pool for that number of domains; all of its bytes are zero but for the header. A pool that no domain
+/// has joined is made again; a device keeps its size.
 ///
 /// # Errors
 /// [`Reason::TooSmall`], [`Reason::Domains`], [`Reason::Joined`], and what the system refuses.
@@ -202,7 +202,7 @@ impl Pool {
         Pool::enter(path, domain, false)
     }
 
-    /// Joins as a domain that another host has left without saying so. Whoever calls it knows that the other one has ended.
+    /// Joins as a domain that another host has left without saying so. The caller knows that the other one has ended.
     ///
     /// # Errors
     /// As for [`Pool::join`].
@@ -322,7 +322,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let line = Header::line_of_domain(self.domain) + 24;
         let mut incarnation = [0; 8];
-        // If memory has gone, there is nobody to say it to.
+        // If memory has gone, no other domain can read it.
         let _ = self.memory().read(line, &mut incarnation);
         let _ = self.say(FREE, u64::from_le_bytes(incarnation));
     }

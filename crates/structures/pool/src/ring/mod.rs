@@ -1,7 +1,7 @@
 //! A ring from one domain to another, of lines that validate themselves.
 //!
 //! **Idea.** Each line of 64 bytes carries a checksum of itself and of its number in the ring's whole life. Lines of one message may
-//! reach memory in any order, early, or half: whoever reads takes a line only if it is whole and has the number that comes
+//! reach memory in any order, early, or half: a reader takes a line only if it is whole and has the number that comes
 //! next. So nothing has to be ordered but the end: a message is there for certain once its lines are written back and drained.
 //!
 //! ```text
@@ -45,12 +45,12 @@ pub struct Layout {
     pub sender: usize,
     /// Number of the domain that receives.
     pub receiver: usize,
-    /// After so many looks at a line that is not whole and does not change, it counts as damaged.
+    /// After this number of looks at a line that is not whole and does not change, it counts as damaged.
     pub patience: u32,
 }
 
 impl Layout {
-    /// Bytes of a ring of so many lines for messages.
+    /// Bytes of a ring with this number of lines for messages.
     pub const fn bytes(line_count: usize) -> usize {
         (line_count + 1) * LINE_BYTES
     }
@@ -60,7 +60,7 @@ impl Layout {
         self.line_count / 2 * PAYLOAD_BYTES
     }
 
-    /// So many taken lines are told to the sender: there is always room for the longest message in the end.
+    /// After this number of taken lines the sender is informed: there is always room for the longest message in the end.
     const fn tell_after(&self) -> u64 {
         let half = self.line_count as u64 / 2;
         if half == 0 { 1 } else { half }
@@ -124,7 +124,7 @@ impl fmt::Display for RingError {
             }
             RingError::Damaged { at } => write!(
                 f,
-                "expected a ring's line at offset {at}, got one with wrong bits or from a stranger: make the ring anew"
+                "expected a ring's line at offset {at}, got one with wrong bits or from a stranger: make the ring again"
             ),
             RingError::Layout { at, line_count } => write!(
                 f,
@@ -147,7 +147,7 @@ struct Suspicion {
 impl Suspicion {
     /// The line at `at` is not whole; whether that has been so for too long.
     fn look(&mut self, bytes: &[u8; LINE_BYTES], at: usize, patience: u32) -> Result<(), RingError> {
-        // Of the whole line, its own checksum included: any change begins the count anew.
+        // Of the whole line, its own checksum included: any change restarts the count.
         let seen = crate::checksum::checksum(at as u32, bytes);
         self.looks = if seen == self.seen { self.looks.saturating_add(1) } else { 1 };
         self.seen = seen;

@@ -14,8 +14,8 @@ pub struct Receiver<M> {
     layout: Layout,
     /// Lines taken so far, and number of the next one.
     next: u64,
-    /// So many the sender was told of.
-    told: u64,
+    /// Number of lines of which the sender was informed.
+    reported: u64,
     suspicion: Suspicion,
 }
 
@@ -26,7 +26,7 @@ impl<M: Memory> Receiver<M> {
     /// [`RingError::Layout`], and faults of memory.
     pub fn new(memory: M, layout: Layout) -> Result<Receiver<M>, RingError> {
         layout.declare(&memory)?;
-        Ok(Receiver { memory, layout, next: 0, told: 0, suspicion: Suspicion::default() })
+        Ok(Receiver { memory, layout, next: 0, reported: 0, suspicion: Suspicion::default() })
     }
 
     /// Lines that were taken.
@@ -34,9 +34,9 @@ impl<M: Memory> Receiver<M> {
         self.next
     }
 
-    /// Lines of which the sender was told that they were taken.
-    pub fn told_lines(&self) -> u64 {
-        self.told
+    /// Lines of which the sender was informed that they were taken.
+    pub fn reported_lines(&self) -> u64 {
+        self.reported
     }
 
     /// Where the ring lies.
@@ -85,7 +85,7 @@ impl<M: Memory> Receiver<M> {
             return Err(RingError::TooLong { length, limit: into.len() });
         }
         self.next += count;
-        if self.next - self.told >= self.layout.tell_after() {
+        if self.next - self.reported >= self.layout.tell_after() {
             self.tell()?;
         }
         Ok(Some(length))
@@ -106,13 +106,13 @@ impl<M: Memory> Receiver<M> {
 
     /// Tells the sender how many lines were taken.
     fn tell(&mut self) -> Result<(), RingError> {
-        let told = if planted("pool: a ring's lines are given back before they are taken") {
+        let reported = if planted("pool: a ring's lines are given back before they are taken") {
             self.next + 1
         } else {
             self.next
         };
-        let bytes = line::encode(self.layout.salt, told, &[], true);
-        self.memory.write_version(self.layout.at, &bytes, told)?;
+        let bytes = line::encode(self.layout.salt, reported, &[], true);
+        self.memory.write_version(self.layout.at, &bytes, reported)?;
         if !planted("pool: what a ring's receiver has taken is not written back") {
             self.memory.write_back(self.layout.at, LINE_BYTES)?;
         }
@@ -120,7 +120,7 @@ impl<M: Memory> Receiver<M> {
             self.memory.drain()?;
         }
         self.memory.promise();
-        self.told = told;
+        self.reported = reported;
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ pub struct Sender<M> {
     layout: Layout,
     /// Lines sent so far, and number of the next one.
     next: u64,
-    /// So many lines the receiver has taken, as far as is known.
+    /// Number of lines that the receiver has taken, as far as is known.
     taken: u64,
     /// Lines were written, and not waited for.
     is_put: bool,
@@ -122,7 +122,7 @@ impl<M: Memory> Sender<M> {
         }
     }
 
-    /// So many lines are free for certain; looks at what the receiver says if they are fewer than `wanted`.
+    /// Makes sure that there is room; looks at what the receiver says if they are fewer than `wanted`.
     fn find_room(&mut self, wanted: u64) -> Result<(), RingError> {
         let line_count = self.layout.line_count as u64;
         let room = |taken: u64, next: u64| line_count - (next - taken);

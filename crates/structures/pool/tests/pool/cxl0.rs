@@ -93,7 +93,7 @@ fn run(seed: u64, met: &mut Met) {
                     met.lost += u64::from(left != of_model.load());
                     of_model.possible = vec![left];
                 }
-                // What it had written is as if it had never been, or as if it had been flushed: all begins anew.
+                // What it had written is as if it had never been, or as if it had been flushed: all begins again.
                 return;
             }
         }

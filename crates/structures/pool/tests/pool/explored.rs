@@ -44,7 +44,7 @@ fn receives(domain: Domain, count: u64, sent: Rc<Cell<u64>>) {
         let mut bytes = [0; PAYLOAD_BYTES];
         loop {
             // What was sent decides what is right, so it is a part of the state.
-            domain.at_rest(1 + (number * 64 + receiver.told_lines()) * 64 + sent.get());
+            domain.at_rest(1 + (number * 64 + receiver.reported_lines()) * 64 + sent.get());
             let there = sent.get() > number;
             match receiver.receive(&mut bytes).unwrap() {
                 None => assert!(!there, "message {number} was sent and is not there"),
@@ -58,7 +58,7 @@ fn receives(domain: Domain, count: u64, sent: Rc<Cell<u64>>) {
     domain.at_rest(0);
 }
 
-/// Explores a ring that so many messages go over.
+/// Explores a ring over which `count` messages go.
 pub fn ring(count: u64) -> Explored {
     let begin = || {
         let memory = Emulated::in_steps(Layout::bytes(LINES), 2, LINE_BYTES / 2).unwrap();

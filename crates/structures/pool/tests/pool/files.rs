@@ -159,7 +159,7 @@ fn a_file_that_is_made_shorter_while_it_is_mapped_is_an_error() {
     assert_eq!(memory.write_back(at, 4), Err(Fault::Truncated));
     assert_eq!(memory.drain(), Err(Fault::Truncated));
     let text = Fault::Truncated.to_string();
-    assert_eq!(text, "expected the pool's file to keep its size, but it was made shorter: create the pool anew");
+    assert_eq!(text, "expected the pool's file to keep its size, but it was made shorter: create the pool again");
     // Other pools of the process are as they were.
     whole.memory().write(at, b"data").unwrap();
     whole.memory().read(at, &mut bytes).unwrap();

@@ -14,7 +14,7 @@ const LINES: usize = 6;
 pub struct Done {
     pub sent: Rc<Cell<u64>>,
     pub received: Rc<Cell<u64>>,
-    told: Rc<Cell<u64>>,
+    reported: Rc<Cell<u64>>,
     /// Counts beginnings and ends of calls in which the receiver tells what it has taken: odd inside of one.
     tellings: Rc<Cell<u64>>,
     wrong: Rc<Cell<Option<&'static str>>>,
@@ -50,11 +50,11 @@ fn sends(domain: Domain, layout: Layout, count: u64, done: Done) {
     for number in 0..count {
         let message = message(number, layout.longest_message_bytes());
         loop {
-            let (told, tellings) = (done.told.get(), done.tellings.get());
+            let (reported, tellings) = (done.reported.get(), done.tellings.get());
             match sender.send(&message) {
                 Ok(()) => break,
                 Err(RingError::Full) => {
-                    let has_room = told + layout.line_count as u64 >= sender.sent_lines() + lines_of(&message);
+                    let has_room = reported + layout.line_count as u64 >= sender.sent_lines() + lines_of(&message);
                     if has_room && !done.is_damaged && tellings % 2 == 0 && tellings == done.tellings.get() {
                         done.wrong("full, and the receiver had said that there is room");
                     }
@@ -74,11 +74,11 @@ fn receives(domain: Domain, layout: Layout, count: u64, done: Done) {
         let expected = message(number, buffer.len());
         loop {
             let sent = done.sent.get();
-            let untold = receiver.taken_lines() + lines_of(&expected) - receiver.told_lines();
+            let untold = receiver.taken_lines() + lines_of(&expected) - receiver.reported_lines();
             let tells = u64::from(untold >= layout.line_count as u64 / 2);
             done.tellings.set(done.tellings.get() + tells);
             let received = receiver.receive(&mut buffer);
-            done.told.set(receiver.told_lines());
+            done.reported.set(receiver.reported_lines());
             done.tellings.set(done.tellings.get() + tells);
             match received {
                 Ok(None) if sent > number => return done.wrong("a message that was sent is not there"),
@@ -103,7 +103,7 @@ pub struct Run {
     pub received: u64,
 }
 
-/// Sends messages over a small ring, for at most so many steps.
+/// Sends messages over a small ring, for at most `steps` steps.
 pub fn run(memory: Emulated, seed: u64, count: u64, steps: u64) -> Run {
     run_with(memory, seed, count, steps, None)
 }
@@ -136,7 +136,7 @@ fn run_with(memory: Emulated, seed: u64, count: u64, steps: u64, damages: Option
     Run { wrong: done.wrong.get(), memory, received: done.received.get() }
 }
 
-/// `POOL_CALLS=10000000`: so many calls on memory at least.
+/// `POOL_CALLS=10000000`: at least that number of calls on memory.
 pub fn calls_wanted() -> u64 {
     std::env::var("POOL_CALLS").map_or(0, |count| count.parse().unwrap())
 }
