@@ -23,7 +23,8 @@ from tests.repository.tree import BIN, ROOT
 WHEELS = BIN.parent / "wheels"
 
 
-MOST_BYTES = 15_000_000
+MOST_BYTES = 19_000_000
+"""Of these four million are the adapters of olf, mostly debug information, which findings are named from."""
 
 NEEDS_Z3 = '''
 """Two numbers that stand between multiples."""
@@ -174,7 +175,7 @@ def test_the_wheel_has_no_debug_information_but_what_findings_name(wheel: Path, 
     adapters = [f"libcommutant_olf_{kind}.so" for kind in ("list", "map", "sorted")]
     named = ["commutant-scale-runner", "commutant-scalefs-runner", *adapters]
     assert list(_with_lines(wheel, tmp_path)) == named
-    assert wheel.stat().st_size < MOST_BYTES
+    assert wheel.stat().st_size < MOST_BYTES, wheel.stat().st_size
 
 
 def test_what_the_wheel_says_of_itself_needs_no_other_file(metadata: Message) -> None:
