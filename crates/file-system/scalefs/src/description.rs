@@ -165,8 +165,8 @@ impl DescriptionPtr {
     ) -> Result<DescriptionPtr, OutOfMemory> {
         let opened = OpenedFile { node, mode, status: AtomicU32::new(status.bits()) };
         let position = Position { offset: AtomicU64::new(0), moves: AtomicU64::new(0), lock: CoreLock::new() };
-        let reach = AtomicU64::new(PAGE_BYTES as u64);
-        let references = References { counted: Counted::new(1, KIND_DESCRIPTION).made_by(core.index()), reach };
+        let references =
+            References { counted: Counted::new(1, KIND_DESCRIPTION), reach: AtomicU64::new(PAGE_BYTES as u64) };
         core.allocate_object(Description {
             opened: CacheLine(opened),
             references: CacheLine(references),

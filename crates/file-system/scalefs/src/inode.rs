@@ -324,20 +324,10 @@ pub(crate) fn time_of(stamp: u64) -> i64 {
     (stamp ^ 1 << 63) as i64
 }
 
-/// The lowest bits of an inode's number, which say what core has made it.
-pub(crate) const CORE_BITS: u32 = 8;
-
-/// The core that made the inode of this number.
-fn maker_of(number: InodeNumber) -> CoreIndex {
-    CoreIndex::new((number.0 & ((1 << CORE_BITS) - 1)) as usize).expect("as many as there can be")
-}
-
 impl Inode {
     pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64, named: Named) -> Inode {
         let links = u32::from(named == Named::AtOnce);
         let Permissions { mode, user, group } = permissions;
-        // Whoever makes it counts it first, and marks it.
-        let maker = maker_of(number);
         Inode {
             header: CacheLine(Header {
                 number,
@@ -353,9 +343,9 @@ impl Inode {
                 next_group: AtomicU32::new(0),
                 kind,
             }),
-            links: CacheLine(Counted::new(links.into(), KIND_LINKS).made_by(maker)),
-            stamps: Maximum::new([stamp_of(now_ns as i64); 2]).made_by(maker),
-            references: CacheLine(Counted::new(1, KIND_REFERENCES).made_by(maker)),
+            links: CacheLine(Counted::new(links.into(), KIND_LINKS)),
+            stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
+            references: CacheLine(Counted::new(1, KIND_REFERENCES)),
         }
     }
 

@@ -12,12 +12,14 @@ use sync::atomic::Ordering;
 use crate::context::Context;
 use crate::directory::Directory;
 use crate::file::File;
-use crate::inode::{CORE_BITS, Inode, Named, Symlink};
+use crate::inode::{Inode, Named, Symlink};
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 use crate::pipe::Pipe;
 use crate::place::Place;
 use crate::socket::SocketInode;
+
+const CORE_BITS: u32 = 8;
 
 impl ScaleFs {
     /// Makes a pipe with one reference and a descriptor at each end, which the caller installs.

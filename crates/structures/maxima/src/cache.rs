@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use percpu::{Arena, Core, CoreIndex, Held, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
@@ -190,7 +190,6 @@ impl<const WORDS: usize> Maxima<WORDS> {
         if slot.object().is_null() {
             self.list_slot(core, index);
         }
-        object.holders.note(core);
         let old = (slot.object(), slot.generation());
         slot.replace(ptr::from_ref(object).cast_mut(), generation, |words| Self::apply(core, old, words, wait));
     }
@@ -298,27 +297,24 @@ impl<const WORDS: usize> Maxima<WORDS> {
     /// The words of an object in one generation on the cores below a limit, if no slot changed meanwhile.
     #[inline]
     fn collect_twice(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Option<[u64; WORDS]> {
-        let held = object.holders.now();
-        let first = self.collect(object, generation, (held, limit));
+        let first = self.collect(object, generation, limit);
         if sync::mutant::planted("maxima: single collect") {
             return Some(first.words);
         }
         // Pairs with the release fence in `Sequence::change`: a word of a change is seen with its odd number or later.
         fence(Ordering::Acquire);
-        let same = !first.changing && self.collect(object, generation, (held, limit)) == first;
+        let same = !first.changing && self.collect(object, generation, limit) == first;
         // The generation is looked at after all words, and so is the limit: whoever built upon the work of a core that came
-        // on-line meanwhile, or that had not raised this object, shows us the new limit with what he did, or the new holder.
+        // on-line meanwhile shows us the new limit with what he did.
         fence(Ordering::Acquire);
-        let is_still_held =
-            object.holders.now() == held || sync::mutant::planted("maxima: new holders are not looked for");
-        (same && self.slots.limit_seen() == limit && is_still_held).then_some(first.words)
+        (same && self.slots.limit_seen() == limit).then_some(first.words)
     }
 
     #[inline]
-    fn collect(&self, object: &Maximum<WORDS>, generation: u64, (held, limit): (Held, usize)) -> Collected<WORDS> {
+    fn collect(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Collected<WORDS> {
         let index = self.slot_index(object);
         let mut seen = Collected { versions: 0, words: [0; WORDS], changing: false };
-        for table in self.slots.held(held, limit) {
+        for (_, table) in self.slots.below(limit) {
             // SAFETY: the mask keeps the index in the table.
             unsafe { table.0.add(index).as_ref() }.collect(object, generation, &mut seen);
         }

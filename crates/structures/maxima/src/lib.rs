@@ -47,10 +47,7 @@
 //! **Death of a process** in a raise leaves an odd sequence: [`Maxima::repair_taken_over`]. In a reset, or with a mark, it leaves
 //! an odd generation and a lock that names its core: [`Maximum::repair_taken_over`].
 //!
-//! **Holders.** The object notes who has ever cached words of it ([`percpu::Holders`]): an exact read looks at these alone.
-//!
-//! **Cost**: a raise that changes nothing two loads; else 3 ns; a read one line per core that has raised the object, and its
-//! seven neighbours.
+//! **Cost**: a raise that changes nothing two loads; else 3 ns; a read two lines per core that was ever on-line.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p maxima --release --test loom`.
 #![warn(clippy::missing_errors_doc)]

@@ -1,6 +1,6 @@
 //! What an object embeds: its words, and the generation in which they may be raised.
 
-use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, Holders, LockRank};
+use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -13,7 +13,6 @@ pub struct Maximum<const WORDS: usize> {
     generation: AtomicU64,
     /// Guarded by `lock`; read by anybody who then looks at the generation again.
     words: [AtomicU64; WORDS],
-    pub(crate) holders: Holders,
     lock: CoreLock,
 }
 
@@ -52,13 +51,7 @@ impl<const WORDS: usize> Maximum<WORDS> {
     /// An object whose words are these.
     pub fn new(words: [u64; WORDS]) -> Maximum<WORDS> {
         const { assert!(WORDS >= 1 && WORDS <= 6, "the words share a line with generation and lock") };
-        let (generation, words) = (AtomicU64::new(0), words.map(AtomicU64::new));
-        Maximum { generation, words, holders: Holders::new(), lock: CoreLock::new() }
-    }
-
-    /// Words of an object that this core makes, and will be the first to raise.
-    pub fn made_by(self, index: CoreIndex) -> Maximum<WORDS> {
-        Maximum { holders: Holders::made_by(index), ..self }
+        Maximum { generation: AtomicU64::new(0), words: words.map(AtomicU64::new), lock: CoreLock::new() }
     }
 
     /// Words that the object has at least, as of some moment of the call, and the generation in which that is so; none while

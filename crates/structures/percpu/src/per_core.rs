@@ -8,7 +8,6 @@ use crate::arena::Arena;
 use crate::cache_line::CacheLine;
 use crate::core_handle::Core;
 use crate::core_index::CoreIndex;
-use crate::holders::Held;
 
 /// An array in an arena with one `T` per core. The array itself never changes, so reaching a value writes nothing.
 ///
@@ -115,18 +114,6 @@ impl<T> PerCore<T> {
             // SAFETY: below the number of cores, as many as there are values; `T: Sync` allows the sharing.
             (CoreIndex(number as u16), unsafe { &(*self.values.add(number)).0 })
         })
-    }
-
-    /// The values of the cores below `limit` that may have cached something of an object.
-    #[inline]
-    pub fn held(&self, held: Held, limit: usize) -> impl Iterator<Item = &T>
-    where
-        T: Sync,
-    {
-        // SAFETY: the arena is there, by the promise to `create`.
-        let limit = limit.min(unsafe { (*self.arena).core_count() });
-        // SAFETY: below the number of cores, as many as there are values; `T: Sync` allows the sharing.
-        held.numbers().filter(move |number| *number < limit).map(|number| unsafe { &(*self.values.add(number)).0 })
     }
 
     /// The values of all cores that were ever on-line. Cores that come on-line later are ordered after the scan, see

