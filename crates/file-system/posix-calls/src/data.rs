@@ -569,7 +569,7 @@ pub fn truncate<D: DataOperations>(process: &D, fd: u32, size_bytes: i64) -> Res
 /// Makes the file that a path leads to longer by a hole, or shorter.
 ///
 /// POSIX `truncate`; Linux `do_sys_truncate`, `vfs_truncate`: EISDIR for a directory, EINVAL for what else is no file,
-/// before permissions.
+/// before permissions. Where the size stays, the times do, too (`shmem_setattr`); [`truncate`] marks them.
 ///
 /// # Errors
 /// EINVAL, EISDIR, EACCES, ENOSPC; those of walking a path, as [`attributes::stat`](crate::attributes::stat).
@@ -589,6 +589,9 @@ pub fn truncate_path<'v, D: DataOperations>(
     }
     if !planted("calls: truncate asks for no right") {
         check_permission(objects, node, Need::WRITE)?;
+    }
+    if process.size(node)? == size_bytes {
+        return drop_set_ids(objects, node, || objects.permissions(node));
     }
     truncate_node(process, node, size_bytes)
 }

@@ -21,7 +21,7 @@ const LONGEST_TEXT_BYTES: usize = 200;
 /// Stands in front of names that are made as long as can be.
 const PADDING: char = '~';
 /// Users that a test can speak of beside the superuser.
-const USERS_OF_TESTS: usize = 6;
+pub const USERS_OF_TESTS: usize = 12;
 /// The first of the users; none of them is the superuser.
 const FIRST_USER: u32 = 1000;
 
@@ -106,7 +106,7 @@ impl Surroundings {
     /// The process of a user whom a test speaks of by this number, from 1.
     pub fn process_of_user(&self, number: usize) -> usize {
         let before = if self.has_users() { self.users } else { 0 };
-        SETUP_PROCESS + before + number.clamp(1, USERS_OF_TESTS)
+        SETUP_PROCESS + before + number
     }
 
     /// The process of the user who makes the calls on names of one core, if they are not those of the test's process.
@@ -164,7 +164,7 @@ mod tests {
     fn users_are_nobody_special_and_the_set_up_is() {
         let users: Vec<u32> = LONG.credentials().iter().map(|credentials| credentials.user).collect();
         assert_eq!(users[..9], [1000, 1001, 1000, 1001, 1000, 1001, 0, 1000, 1001]);
-        assert_eq!(users[LONG.process_of_user(1)..], [1001, 1002, 1003, 1004, 1005, 1006]);
+        assert_eq!(users[LONG.process_of_user(1)..], (1001..=1012).collect::<Vec<u32>>());
         assert_eq!([0, 1, 2].map(|core| LONG.caller(core)), [Some(7), Some(8), Some(7)]);
         let usual = Surroundings::default();
         assert!(usual.credentials()[..=SETUP_PROCESS].iter().all(Credentials::is_superuser));

@@ -30,7 +30,7 @@ use crate::seats::seats;
 use crate::signatures::SIGNATURES;
 use crate::socket_calls::{self, SocketTest, SocketWork};
 use crate::subject::Subject;
-use crate::surroundings::{SETUP_PROCESS, Surroundings, check_name};
+use crate::surroundings::{SETUP_PROCESS, Surroundings, USERS_OF_TESTS, check_name};
 use crate::transacted::Stage;
 use crate::transacting::Transacting;
 use crate::tree_arguments;
@@ -534,7 +534,11 @@ impl<S: Subject> Target for FileSystemTarget<S> {
                 Work::Own { user: tree_arguments::user(arguments, 0)?, mode: tree_arguments::mode(arguments, 1)? }
             }
             ("become", _) => {
-                self.users[process] = tree_arguments::user(arguments, 0)?;
+                let user = tree_arguments::user(arguments, 0)?;
+                if user > tree_arguments::USERS + USERS_OF_TESTS as u32 {
+                    return Err(format!("user {}: expected 0 to {USERS_OF_TESTS}", user - tree_arguments::USERS));
+                }
+                self.users[process] = user;
                 operation.outcome = Outcome::Success;
                 Work::Nothing
             }
