@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use super::calls::signals::take_all;
 use super::operation::{Operation, Path, check_name};
+use super::signals::take_all;
 use super::system_call::{check, system_call};
-use super::target::{Linux, call};
 use super::{held, reserved};
 use crate::crew::Crew;
 use crate::execution::{Execution, Marks};
@@ -146,13 +145,19 @@ impl Leftovers {
     }
 
     /// Asks each process for its number, unless it has said it before: homes are children of theirs.
-    pub(super) fn learn_process_ids(&mut self, crew: &mut Crew<Linux>, agents: Agents) {
+    pub(super) fn learn_process_ids(&mut self, crew: &mut Crew<impl Execution<Operation = Operation>>, agents: Agents) {
         for place in agents.iter() {
             if self.process_ids[place.process()] != 0 {
                 continue;
             }
             let number = if matches!(place, Place::Home { .. }) { libc::SYS_getppid } else { libc::SYS_getpid };
-            self.process_ids[place.process()] = call(crew, place, number, []).cast_unsigned();
+            let answer = if place == COORDINATOR {
+                system_call(number, [])
+            } else {
+                crew.operation(place).call(number, []);
+                crew.run(place, Marks::None)
+            };
+            self.process_ids[place.process()] = answer.cast_unsigned();
         }
     }
 

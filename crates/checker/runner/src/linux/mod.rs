@@ -5,6 +5,7 @@
 //! * [`target`]: the target: fresh directories per window, and [`leftovers`]: what has to be removed behind one;
 //! * [`held`], [`reserved`]: descriptors and addresses, divided between tests and runner;
 //! * [`processes`]: the actors as processes and threads, pinned;
+//! * `signals`: those that tests send;
 //! * [`region`]: memory and doorbell shared with the host of the virtual machine;
 //! * [`file_system`]: modules, the disk, and mounting what is under test;
 //! * [`console`]: where the guest complains;
@@ -21,5 +22,6 @@ pub mod operation;
 pub mod processes;
 pub mod region;
 pub mod reserved;
+mod signals;
 pub mod system_call;
 pub mod target;

@@ -58,7 +58,7 @@ pub fn run(slots: &'static Slots<Operation>, core_count: usize, coordinate: impl
     // What files and directories are made with, all may do with them; a test denies it where it is about rights.
     // SAFETY: changes this process's mask alone.
     unsafe { libc::umask(0) };
-    super::calls::signals::block();
+    super::signals::block();
     let mut coordinate = Some(coordinate);
     let mut first = None;
     for number in 0..core_count {

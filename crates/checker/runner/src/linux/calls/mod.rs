@@ -22,7 +22,7 @@ mod observation;
 mod planted;
 mod rights;
 mod setup;
-pub(super) mod signals;
+mod signals;
 mod slots;
 mod tree_steps;
 mod trees;
