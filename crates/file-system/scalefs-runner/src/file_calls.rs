@@ -82,7 +82,7 @@ fn flags(mode: AccessMode, status: StatusFlags) -> u64 {
 /// # Errors
 /// An argument is not of the kind that the call takes.
 pub fn prepare(name: &str, arguments: &Arguments<'_>) -> Result<Option<FileCall>, String> {
-    let fd = |parameter| crate::target::small(arguments, parameter);
+    let fd = |parameter| crate::values::small(arguments, parameter);
     let length = |parameter| {
         let pages = arguments.number(parameter)?;
         pages.checked_mul(PAGE_BYTES as i64).ok_or_else(|| format!("{pages} pages are more than a file can have"))

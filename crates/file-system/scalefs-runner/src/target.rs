@@ -35,7 +35,7 @@ use crate::transacted::Stage;
 use crate::transacting::Transacting;
 use crate::tree_arguments;
 use crate::tree_calls::TreeCall;
-use crate::values::{PAGE_BYTES, pages_of, status, uniform};
+use crate::values::{PAGE_BYTES, pages_of, small, status, uniform};
 
 /// So often, in windows, the coordinator maintains cores that no thread has; more often with rounds of other calls, since
 /// what these free comes back only when all cores have maintained.
@@ -340,11 +340,6 @@ fn handle(process: usize, fd: u32) -> Value<'static> {
 /// By this thread, at once: directories stay.
 fn make_directory<S: Subject>(path: &str) -> Result<(), String> {
     outside::make_directory(S::actor(), path.as_bytes()).map(drop).map_err(|error| format!("making {path}: {error}"))
-}
-
-pub fn small(arguments: &Arguments<'_>, parameter: usize) -> Result<u32, String> {
-    let number = arguments.number(parameter)?;
-    u32::try_from(number).ok().filter(|number| *number < 512).ok_or_else(|| format!("{number}: expected 0 to 511"))
 }
 
 fn byte(arguments: &Arguments<'_>, parameter: usize) -> Result<u8, String> {

@@ -1,6 +1,7 @@
 //! How results are said in terms of the interfaces, which count in pages.
 
 use posix_calls::{Attributes, Fields, Kind};
+use runner::arguments::Arguments;
 use wire::value::Value;
 
 /// Bytes of a page, in which the interfaces count.
@@ -44,4 +45,13 @@ pub fn status(attributes: Attributes, fields: Fields, times: bool) -> Value<'sta
         ("mtime".into(), time(attributes.modified_ns)),
         ("ctime".into(), time(attributes.changed_ns)),
     ])
+}
+
+/// A number that tests give to a descriptor, or to a file or pipe of a set-up.
+///
+/// # Errors
+/// It is out of range.
+pub fn small(arguments: &Arguments<'_>, parameter: usize) -> Result<u32, String> {
+    let number = arguments.number(parameter)?;
+    u32::try_from(number).ok().filter(|number| *number < 512).ok_or_else(|| format!("{number}: expected 0 to 511"))
 }
