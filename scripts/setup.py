@@ -120,7 +120,7 @@ def artifacts(toolchain: Toolchain) -> None:
             built = toolchain.build("checker/olf-adapter", "cdylib", "-C", "debuginfo=2", example=f"olf-{kind}")
             install_file(built, path)
     with timed("program of try", "built"):
-        install_file(toolchain.build("file-system/try-program", "bin", *WITHOUT_LINES), try_program)
+        install_file(toolchain.build("trying/try-program", "bin", *WITHOUT_LINES), try_program)
     record("artifacts", key)
 
 
