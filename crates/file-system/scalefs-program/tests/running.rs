@@ -2,6 +2,8 @@
 //! what is refused and how it is said; and that nothing is left, who is killed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+#[cfg(feature = "planted-faults")]
+mod planted;
 mod support;
 
 use std::fs;

@@ -1,14 +1,11 @@
 //! Faults that are planted in the shim and the supervisor, each of which a script must show: what it prints in a tree is not what it
-//! prints on tmpfs, or it does not end. `cargo test -p scalefs-program --features planted-faults --test planted`.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-
-mod support;
+//! prints on tmpfs, or it does not end. `cargo test -p scalefs-program --features planted-faults --test running planted`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{INTERRUPTED, Scratch, compiled, run_in_tree};
+use crate::support::{INTERRUPTED, Scratch, compiled, run_in_tree};
 
 /// So long a script may take.
 const PATIENCE: Duration = Duration::from_secs(20);
