@@ -1,9 +1,13 @@
 //! Faults that are planted in the shim and the supervisor, each of which a script must show: what it prints in a tree is not what it
 //! prints on tmpfs, or it does not end. `cargo test -p scalefs-program --features planted-faults --test running planted`.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use crate::support::{INTERRUPTED, Scratch, compiled, run_in_tree};
 
@@ -13,11 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What a script prints; nothing if it does not end.
 fn said(mut command: Command, place: &Path, script: &str) -> Option<String> {
     command.args(["-c", script]).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = command.spawn().expect("there is a shell");
+    let mut running = command.process_group(0).spawn().expect("there is a shell");
     let started = Instant::now();
     while running.try_wait().expect("ours").is_none() {
         if started.elapsed() > PATIENCE {
-            let _ = running.kill();
+            // Who waits is not ended by the end of the supervisor.
+            let _ = killpg(Pid::from_raw(running.id().cast_signed()), Signal::SIGKILL);
             let _ = running.wait();
             return None;
         }
@@ -104,8 +109,12 @@ fn a_handler_in_the_middle_of_a_call_is_found() {
 
 #[test]
 fn who_is_killed_must_be_repaired() {
-    let killed = "mkdir k; cd k; for v in a b c d e f; do sh -c 'while :; do echo > $0; mv $0 x; rm -f x; done' $v & done 2> /dev/null
-        sleep 0.2; kill -9 $(jobs -p); wait 2> /dev/null; sleep 0.1; for n in 1 2 3 4 5 6 7 8 9; do echo > p; mv p x; rm x; done; echo went on";
+    let killed = r#"exec 2> /dev/null; mkdir k; cd k; for v in a b c d; do python3 -c '
+import os, sys
+name = sys.argv[1]
+while True:
+    os.close(os.open(name, 66)); os.rename(name, "x" + name); os.unlink("x" + name)' $v & done
+        sleep 0.6; kill -9 $(jobs -p); wait; for n in 1 2 3 4 5 6 7 8 9; do echo > p$n; mv p$n q$n; rm q$n; done; echo went on"#;
     assert!(is_same("", killed));
     let fault = "run: no one repairs what the dead leave";
     let found = (0..10).any(|_| !is_same(fault, killed));

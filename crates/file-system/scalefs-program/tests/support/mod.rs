@@ -170,7 +170,7 @@ int main(int count, char **arguments) {
     sigaction(SIGALRM, &action, 0);
     setitimer(ITIMER_REAL, &timer, 0);
     sigsetjmp(back, 1);
-    while (done < 60000) {
+    while (done < 15000) {
         char name[32];
         sprintf(name, "f%ld", done++ % 7);
         int file = open(name, O_CREAT | O_RDWR, 0644);
