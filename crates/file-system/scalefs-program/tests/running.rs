@@ -205,7 +205,7 @@ fn whoever_is_killed_leaves_the_tree_whole() {
     let work =
         "i=0; while :; do i=$((i+1)); echo $i > $0-$((i%5)); mv $0-$((i%5)) m$0-$((i%5)); rm -f m$0-$((i%5)); done";
     let script = format!(
-        "mkdir k; cd k; for round in 1 2 3 4 5 6 7 8; do pids=; for v in a b c d; do sh -c '{work}' $v & pids=\"$pids $!\"; done
+        "mkdir k; cd k; for round in 1 2 3 4 5; do pids=; for v in a b c d; do sh -c '{work}' $v & pids=\"$pids $!\"; done
         sleep 0.0$round; kill -9 $pids; wait $pids 2> /dev/null; echo probe > probe; ls > names; rm probe names; done
         rm -f *; cd ..; rmdir k && echo whole"
     );
