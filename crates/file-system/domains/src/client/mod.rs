@@ -9,6 +9,7 @@ mod domain;
 mod lines;
 mod listing;
 mod names;
+mod object_changes;
 mod object_operations;
 mod open_files;
 mod process;
