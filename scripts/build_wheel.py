@@ -50,7 +50,9 @@ def build(folder: Path, project: Path = ROOT, **environment: str) -> Path:
 
 def build_program() -> None:
     """Builds the program `scalefs`, which the wheel of that name installs with the package."""
-    run(["cargo", "build", "--quiet", "--release", "--locked", "--offline", "--package", "scalefs-program"], folder=ROOT)
+    run(
+        ["cargo", "build", "--quiet", "--release", "--locked", "--offline", "--package", "scalefs-program"], folder=ROOT
+    )
     shutil.rmtree(PROGRAMS, ignore_errors=True)
     PROGRAMS.mkdir(parents=True)
     shutil.copy(ROOT / "target" / "release" / "scalefs", PROGRAMS)

@@ -7,7 +7,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 3] = ["shim", "../../structures", ".."];
+/// Where the crates lie that the loader may use.
+const SOURCES: [&str; 2] = ["../../structures", ".."];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -18,38 +19,31 @@ fn main() {
         std::fs::write(&loader, b"").expect("the folder is cargo's");
         return;
     }
-    for source in SOURCES {
-        watch(Path::new(source));
-    }
+    watch_sources();
     let built = build(&loader.with_extension("target"));
     std::fs::copy(built, loader).expect("the loader was built");
 }
 
-/// Changes of the sources of crates that the loader uses, and not of all that lies next to them.
-fn watch(folder: &Path) {
-    const OTHERS: [&str; 9] = [
-        "scalefs-program",
-        "scalefs-c",
-        "scalefs-python",
-        "scalefs-runner",
-        "scale-runner",
-        "plain",
-        "call-language",
-        "transact",
-        "olf",
-    ];
-    if folder.join("Cargo.toml").is_file() {
-        for part in ["src", "Cargo.toml", "build.rs"] {
-            if folder.join(part).exists() {
-                println!("cargo:rerun-if-changed={}", folder.join(part).display());
+/// The loader is built again where it or a crate that it uses has changed, and for none of those that lie next to them: its lock
+/// file says which these are.
+fn watch_sources() {
+    watch(Path::new("shim"));
+    println!("cargo:rerun-if-changed=shim/Cargo.lock");
+    let lock = std::fs::read_to_string("shim/Cargo.lock").expect("our sources");
+    let own = lock.split("[[package]]").filter(|package| !package.contains("\nsource = "));
+    for name in own.filter_map(|package| package.split("name = \"").nth(1)?.split('"').next()) {
+        for folder in SOURCES.map(|source| Path::new(source).join(name)) {
+            if folder.is_dir() {
+                watch(&folder);
             }
         }
-        return;
     }
-    for entry in std::fs::read_dir(folder).expect("our sources").flatten() {
-        let is_other = OTHERS.iter().any(|other| entry.file_name() == *other);
-        if entry.path().join("Cargo.toml").is_file() && !is_other {
-            watch(&entry.path());
+}
+
+fn watch(folder: &Path) {
+    for part in ["src", "Cargo.toml", "build.rs"] {
+        if folder.join(part).exists() {
+            println!("cargo:rerun-if-changed={}", folder.join(part).display());
         }
     }
 }

@@ -7,13 +7,13 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use domains::{Domain, Limits, Process};
+use domains::{Domain, Limits, PoolLines, Process};
 use messages::{DomainNumber, Transport};
 use pool::file::{Pool, create, path_of};
 use posix_calls::data::{self, DescriptorOptions};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, OpenFlags, Start};
-use transports::{DecisionLines, Plan, Rings};
+use transports::{Plan, Rings};
 
 const DOMAINS: usize = 2;
 
@@ -25,7 +25,7 @@ fn join(path: &Path, number: u16) -> Result<Host, Box<dyn Error>> {
     let (at, own) = (pool.first_free(), DomainNumber(number));
     let plan = Plan { at, domain_count: DOMAINS, ring_lines: [16, 256, 256, 256], salt: 1, patience: 1 << 20 };
     let rings = Rings::new(&pool, plan, own)?;
-    let lines = DecisionLines::new(pool, at + plan.bytes(), DOMAINS, own)?;
+    let lines = PoolLines::new(pool, at + plan.bytes(), DOMAINS)?;
     let limits = Limits { pages: 1 << 20, inodes: 1 << 20, split_above: usize::MAX, split_after: u64::MAX };
     Ok(Domain::new(rings, Rc::new(lines), || 0, limits))
 }

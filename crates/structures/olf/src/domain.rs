@@ -169,9 +169,9 @@ impl Domain {
     }
 
     /// What lies where, and what tools call it.
-    pub fn tables(&self) -> [Part; 5] {
-        let [pinned, epochs] = self.epochs().tables();
-        [pinned, epochs, self.decisions().table(), self.records.table(), self.cursors.table()]
+    pub fn tables(&self) -> [Part; 7] {
+        let [records, notes, rounds, epochs] = self.epochs().tables();
+        [records, notes, rounds, epochs, self.decisions().table(), self.records.table(), self.cursors.table()]
     }
 
     /// Of all threads that it has room for.

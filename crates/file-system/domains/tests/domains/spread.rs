@@ -67,7 +67,7 @@ impl Systems for Spread {
             None => OneThread::with_rings(self.domain_count, self.rings, limits, || 0),
             Some(memory) => {
                 let of_domain = |number| {
-                    Rc::new(PoolLines::new(memory.domain(number), self.domain_count).unwrap()) as Rc<dyn Decisions>
+                    Rc::new(PoolLines::new(memory.domain(number), 0, self.domain_count).unwrap()) as Rc<dyn Decisions>
                 };
                 OneThread::with_decisions((0..self.domain_count).map(of_domain), self.rings, limits, || 0)
             }

@@ -20,9 +20,9 @@ fn a_message_overtakes_what_its_sender_knew_of() {
 #[test]
 fn a_decision_that_does_not_arrive_is_reported() {
     for fault in [
-        "transports: a decision is not written back",
-        "transports: a decision is not drained",
-        "transports: a decision is not invalidated",
+        "domains: a decision is not written back",
+        "domains: a decision is not drained",
+        "domains: a line is read from an old copy",
     ] {
         must_be_caught(fault, || file_system::play(10, 5));
     }

@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use domains::{Domain, Limits, Process, Techniques};
+use domains::{Domain, Limits, PoolLines, Process, Techniques};
 use messages::DomainNumber;
 use pool::emulated::Emulated;
 use pool::emulated::turns::{Program, Turns};
 use posix_calls::data::{self, DescriptorOptions};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, Follow, OpenFlags, Start, directories};
-use transports::{DecisionLines, Plan, Rings};
+use transports::{Plan, Rings};
 
 const DOMAINS: usize = 3;
 const CREATE: OpenFlags = OpenFlags::CREATE.union(OpenFlags::WRITE).union(OpenFlags::READ);
@@ -67,7 +67,7 @@ fn round(domain: &Place, process: &Process, own: u16, number: u64) -> Result<u64
 pub fn play(seeds: u64, rounds: u64) -> u64 {
     let plan = Plan { at: 0, domain_count: DOMAINS, ring_lines: [16, 64, 64, 64], salt: 3, patience: 1 << 30 };
     for seed in 0..seeds {
-        let bytes = plan.bytes() + DecisionLines::<pool::emulated::Domain>::bytes(DOMAINS);
+        let bytes = plan.bytes() + PoolLines::<pool::emulated::Domain>::size_bytes(DOMAINS);
         let memory = Emulated::new(bytes, DOMAINS, seed).unwrap();
         let (ended, caught) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let programs = (0..DOMAINS as u16).map(|own| -> Program {
@@ -76,9 +76,9 @@ pub fn play(seeds: u64, rounds: u64) -> u64 {
                 let number = DomainNumber(own);
                 let rings = Rings::new(&view, plan, number).unwrap();
                 rings.share_thread();
-                let lines = Rc::new(DecisionLines::new(view, plan.bytes(), DOMAINS, number).unwrap());
+                let lines = Rc::new(PoolLines::new(view, plan.bytes(), DOMAINS).unwrap());
                 let limits = Limits { pages: 1 << 20, inodes: 1 << 20, split_above: usize::MAX, split_after: u64::MAX };
-                let domain = Domain::new(rings, Rc::<DecisionLines<_>>::clone(&lines), || 0, limits);
+                let domain = Domain::new(rings, Rc::<PoolLines<_>>::clone(&lines), || 0, limits);
                 domain.use_techniques(Techniques::default());
                 let process = Process::new(Credentials::SUPERUSER);
                 if own == 0 {
