@@ -38,7 +38,7 @@ use crate::owned::OwnedScaleFs;
 const CALLS_PER_MAINTENANCE: u32 = 64;
 /// So often a thread looks for a core that was used before it takes one that was not: the last looks are 50 microseconds apart.
 const LOOKS_FOR_A_USED_CORE: u32 = 2_000;
-/// Maintenances after which memory of one class serves another, whatever else is on its way.
+/// Maintenances, since one has freed anything, after which memory of one class serves another, whatever else is on its way.
 const ROUNDS_FOR_ANOTHER_CLASS: u32 = 2;
 /// Maintenances after which space that was given up is free, if no other thread is in a call; and further ones, each after a
 /// millisecond in which one can end its own.
@@ -90,6 +90,8 @@ pub(crate) struct Seated<'s> {
     seat: &'s Seat,
     /// How often it has looked for space.
     searches: u32,
+    /// Of these, how often since one has freed anything.
+    in_vain: u32,
     /// It is its thread's.
     _not_send: PhantomData<*const ()>,
 }
@@ -139,7 +141,7 @@ impl Seats {
         unsafe { *seat.core.get() = Some(core::mem::transmute::<Core<'s>, Core<'static>>(core)) };
         seat.leases.set(1);
         seat.thread.store(thread, Ordering::Relaxed);
-        Seated { seats: self, seat, searches: 0, _not_send: PhantomData }
+        Seated { seats: self, seat, searches: 0, in_vain: 0, _not_send: PhantomData }
     }
 
     #[cold]
@@ -152,7 +154,7 @@ impl Seats {
             seat.thread.load(Ordering::Relaxed) == thread && !is_forgetful
         };
         if let Some(seat) = self.seats.iter().find(is_ours) {
-            let again = Seated { seats: self, seat, searches: 0, _not_send: PhantomData };
+            let again = Seated { seats: self, seat, searches: 0, in_vain: 0, _not_send: PhantomData };
             seat.leases.set(seat.leases.get() + 1);
             return match self.is_deciding(again.core()) {
                 true => Err(Errno::EDEADLK.into()),
@@ -219,9 +221,11 @@ impl Seated<'_> {
         let maintained = self.file_system().maintain_for_space(self.core(), &Outside);
         if maintained.freed > 0 {
             is_full.store(false, Ordering::Relaxed);
+            self.in_vain = 0;
             return searches <= ROUNDS_FOR_SPACE + PATIENT_ROUNDS_FOR_SPACE;
         }
-        if searches <= ROUNDS_FOR_ANOTHER_CLASS {
+        self.in_vain += 1;
+        if self.in_vain <= ROUNDS_FOR_ANOTHER_CLASS {
             return true;
         }
         if !maintained.is_pending && !planted("scalefs: who finds no space waits whatever is on its way") {

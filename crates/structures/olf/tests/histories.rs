@@ -268,7 +268,7 @@ macro_rules! check_of {
         explained($number, $in_first, &made, last.collect());
 
         drop(round);
-        for _ in 0..4 {
+        for _ in 0..12 {
             here.maintain();
         }
         assert_eq!(ended.load(Ordering::SeqCst), ITEMS, "items that were dropped");

@@ -169,6 +169,9 @@ impl Core<'_> {
     fn give_up(&self, class: SizeClass) {
         let slabs = &self.record.slabs;
         let mut own = self.take_own(class);
+        if own.count > 0 {
+            self.arena.shortage().note_given_up();
+        }
         while own.count > 0 {
             // SAFETY: the batch is this core's own.
             unsafe { slabs.push(&slabs.loose[class.magazine()], own.cut(class.batch_objects() as usize).first) };

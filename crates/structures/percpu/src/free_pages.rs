@@ -17,6 +17,9 @@ pub(crate) struct Shortage {
     collected: AtomicU32,
     /// Atomic: so many requests go unanswered, unless much was given back since: more with each collection in vain.
     pause: AtomicU32,
+    /// Atomic: how often a core has let others have what it had, and how often that was when somebody last began to collect.
+    given_up: AtomicU32,
+    given_up_before: AtomicU32,
     /// Atomic: bytes in use after the last collection.
     live_bytes: AtomicI64,
     /// Atomic: how many of the free pages nobody is about to take: never more than stand in the map.
@@ -29,6 +32,8 @@ impl Shortage {
             asked: AtomicU32::new(0),
             collected: AtomicU32::new(0),
             pause: AtomicU32::new(0),
+            given_up: AtomicU32::new(0),
+            given_up_before: AtomicU32::new(0),
             live_bytes: AtomicI64::new(0),
             free_pages: AtomicUsize::new(0),
         }
@@ -43,11 +48,17 @@ impl Shortage {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Whether a request is left alone: a collection was in vain, few have asked since, and no page's worth was given back. A
-    /// full instance would else sort all its free objects with each call.
+    /// Says that others may have what the caller had.
+    pub(crate) fn note_given_up(&self) {
+        self.given_up.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a request is left alone: a collection was in vain, few have asked since, no page's worth was given back, and no
+    /// core has let others have what it had. A full instance would else sort all its free objects with each call.
     pub(crate) fn rests(&self, asked: u32, live_bytes: impl FnOnce() -> i64) -> bool {
         let since = asked.wrapping_sub(self.collected.load(Ordering::Relaxed));
         (1..=self.pause.load(Ordering::Relaxed)).contains(&since)
+            && self.given_up.load(Ordering::Relaxed) == self.given_up_before.load(Ordering::Relaxed)
             && live_bytes() + KIND_MAP_BYTES as i64 > self.live_bytes.load(Ordering::Relaxed)
     }
 
@@ -61,8 +72,13 @@ impl Shortage {
     /// Whether nobody has begun to collect since so much was asked for; then the caller has.
     pub(crate) fn is_first_to_collect(&self, asked: u32) -> bool {
         let collected = self.collected.load(Ordering::Relaxed);
+        let given_up = self.given_up.load(Ordering::Relaxed);
         let begin = || self.collected.compare_exchange(collected, asked, Ordering::Relaxed, Ordering::Relaxed);
-        collected != asked && begin().is_ok()
+        let is_first = collected != asked && begin().is_ok();
+        if is_first {
+            self.given_up_before.store(given_up, Ordering::Relaxed);
+        }
+        is_first
     }
 }
 
