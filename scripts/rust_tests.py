@@ -69,7 +69,8 @@ def program(suite: str, cargo: str, built: tuple[str, Path, Path], seconds: floa
 
 def _library_path() -> list[str]:
     sysroot = run(["rustc", "--print", "sysroot"]).strip()
-    return [f"{sysroot}/lib", *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    libraries = run(["rustc", "--print", "target-libdir"]).strip()  # what the tests of a macro are linked to
+    return [f"{sysroot}/lib", libraries, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
 
 
 def tests(cargo: str, kept: Seconds, whole: bool) -> Work:

@@ -32,7 +32,8 @@ def test_every_verb_has_help_with_examples(verb):
 
 
 def test_the_help_of_analyze_lists_the_shipped_interfaces(commutant):
-    assert f"a shipped name ({', '.join(SHIPPED)})" in " ".join(commutant("analyze", "--help").stdout.split())
+    shown = " ".join(commutant("analyze", "--help").stdout.split()).replace("- ", "-")  # lines may end in a name
+    assert f"a shipped name ({', '.join(SHIPPED)})" in shown
 
 
 def test_the_help_lists_the_verbs(commutant):

@@ -10,7 +10,7 @@ import pytest
 import crates_alone
 from steps import StepFailed
 
-NEEDED = ["sync", "percpu", "commit", "epoch", "olf-derive", "olf"]
+NEEDED = ["sync", "percpu", "rounds", "commit", "epoch", "olf-derive", "olf"]
 
 WITHOUT_STD = """#![no_std]
 

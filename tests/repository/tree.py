@@ -43,7 +43,7 @@ def toml(path: str) -> dict[str, Any]:
 
 
 def crates() -> list[str]:
-    """The workspace's crates, each by its folder below crates/: group and name. What lies in one's folder is no member."""
+    """The workspace's crates, each by its folder below crates/: group and name. What lies in one's is no member."""
     folder = ROOT / "crates"
     manifests = (file for file in tracked() if file.match("crates/*/*/Cargo.toml"))
     return sorted(str(file.parent.relative_to(folder)) for file in manifests)

@@ -28,7 +28,7 @@ def test_no_test_has_a_wrong_result(calls: str, tmp_path: Path) -> None:
     words = ["check", "posix", "--calls", calls, "--level", "path", "--target", "plain", "--jobs", "1"]
     assert run([*words, "-o", str(folder)]) == 0
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["tests"] > 40
+    assert summary["tests"] > 30
     assert (summary["wrong_result"], summary["skipped"], summary["crashed"]) == (0, 0, 0)
 
 

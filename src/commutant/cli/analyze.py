@@ -51,7 +51,7 @@ def command(
 
     \b
     INTERFACE is a shipped name (allocator, counter, figure4, interner, kv, lists,
-    map, map-len, map-len-relaxed, map-relaxed, metrics, names, ordered-map, pool,
+    lists-ends, map, map-len, map-len-relaxed, map-relaxed, metrics, names, ordered-map, pool,
     posix, posix18, posix-commutative, processes, put-max, queue,
     queue-unordered, refcount, refcount-exact, sockets, sockets-unordered,
     stack), FILE.py[:Class], or module:Class.

@@ -60,7 +60,8 @@ class ListEnds(Interface):
         items = self.two if second else self.one
         if not items:
             return Errno.EAGAIN
-        return items[0] if front else items[len(items) - 1]
+        found: Item = items[0] if front else items[len(items) - 1]
+        return found
 
     @call
     def take(self, second: bool, item: Item) -> bool:
