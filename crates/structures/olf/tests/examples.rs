@@ -1,16 +1,16 @@
 //! The examples do what they say, in small.
 #![cfg(not(any(loom, shuttle)))]
 
-#[path = "../examples/accounts.rs"]
-mod accounts;
 #[path = "../examples/client_pool.rs"]
 mod client_pool;
+#[path = "../examples/coins.rs"]
+mod coins;
 #[path = "../examples/work_stealing.rs"]
 mod work_stealing;
 
 #[test]
 fn accounts_lose_no_money() {
-    println!("{} audits", accounts::pay_and_audit(2_000));
+    println!("{} audits", coins::pay_and_audit(2_000));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Accounts that lose no money: each coin is an item, an account is a list, a payment moves a coin. An auditor who looks
 //! into two accounts at one moment finds every coin in exactly one of them.
 //!
-//! `cargo run --release -p olf --example accounts`
+//! `cargo run --release -p olf --example coins`
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
