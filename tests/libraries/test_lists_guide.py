@@ -17,7 +17,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_each_piece_of_rust_stands_in_an_example_that_the_tests_run() -> None:
-    examples = {name: (EXAMPLES / f"{name}.rs").read_text() for name in ("accounts", "client_pool", "work_stealing")}
+    examples = {name: (EXAMPLES / f"{name}.rs").read_text() for name in ("coins", "client_pool", "work_stealing")}
     tests = (EXAMPLES.parent / "tests/examples.rs").read_text()
     pieces = blocks("rust")
     assert len(pieces) == 5

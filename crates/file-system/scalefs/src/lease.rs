@@ -42,7 +42,7 @@ const LOOKS_FOR_A_USED_CORE: u32 = 2_000;
 const ROUNDS_FOR_ANOTHER_CLASS: u32 = 2;
 /// Maintenances after which space that was given up is free, if no other thread is in a call; and further ones, each after a
 /// millisecond in which one can end its own.
-const ROUNDS_FOR_SPACE: u32 = 8;
+const ROUNDS_FOR_SPACE: u32 = 24;
 const PATIENT_ROUNDS_FOR_SPACE: u32 = 32;
 
 /// What a thread remembers of its last call.

@@ -222,7 +222,11 @@ impl Epochs {
     }
 
     /// The second part.
+    ///
+    /// # Panics
+    /// As there.
     pub fn report(&self, core: &Core<'_>) -> Report {
+        assert_eq!(self.records.get(core).nesting.get(), 0, "a pinned core is not quiet");
         let was_unpinned = |index, epoch| self.was_unpinned(index, epoch);
         self.rounds.report(core, &self.records.get(core).reporter, Some(&was_unpinned))
     }
@@ -236,10 +240,12 @@ impl Epochs {
     ) -> Maintained {
         let record = self.records.get(core);
         if report.is_repeated {
-            // The next report covers it no later, with all that will be retired until then.
+            // The next report covers it no later, with all that will be retired until then. No stamp: that of a rest is of the
+            // report before, and a list that a dead owner has sealed after that may wait for one, too.
             record.unseal();
+        } else {
+            record.stamp(report.covered);
         }
-        record.stamp(report.covered);
         let grace = if sync::mutant::planted("epoch: free one epoch early") { 1 } else { 2 };
         let mut outcome = Maintained { advanced: report.advanced, ..Maintained::default() };
         for sealed in &record.sealed {
@@ -289,14 +295,15 @@ impl Epochs {
             return true;
         }
         let note = self.notes.of(index);
-        let (noted, new) = (note.load(Ordering::Relaxed), epoch << NOTED_BITS | number & ((1 << NOTED_BITS) - 1));
+        // Acquire and release: who finds another guard than was noted has not seen that one end himself.
+        let (noted, new) = (note.load(Ordering::Acquire), epoch << NOTED_BITS | number & ((1 << NOTED_BITS) - 1));
         let is_of_this_epoch =
             noted >> NOTED_BITS == new >> NOTED_BITS || sync::mutant::planted("epoch: notes of other epochs count");
         if is_of_this_epoch {
             // Another guard than then. One word: whoever notes late notes the epoch in which he looked.
             return noted != new;
         }
-        note.store(new, Ordering::Relaxed);
+        note.store(new, Ordering::Release);
         false
     }
 
@@ -350,6 +357,7 @@ impl Record {
         {
             self.open.set(sealed.list.get());
             sealed.list.set(ptr::null_mut());
+            sealed.stamp.set(0);
         }
     }
 

@@ -253,3 +253,43 @@ fn readers_never_see_freed_memory_under_threads() {
         assert_eq!(arena.live_bytes(), 0, "nothing is lost");
     });
 }
+
+/// A list that was sealed by an owner who died between its report and the stamp stays without one, and what its heir seals got
+/// the stamp of that old report in its place: it was freed under a guard.
+#[test]
+fn what_an_heir_seals_has_no_stamp_of_a_report_of_before() {
+    const CORES: usize = 10;
+    with_epochs(CORES, |arena, epochs| {
+        let cores: Vec<Core> = (0..CORES).map(|index| arena.claim(index, owner()).unwrap()).collect();
+        let ([dying, reader, ..], others) = (&cores[..], &cores[2..]) else { unreachable!() };
+        for _ in 0..6 {
+            cores.iter().for_each(|core| drop(epochs.maintain(core, free)));
+        }
+        // Such company lets a core report at every second maintenance; this one has just done so.
+        let retire = |value| {
+            let retired = node(dying, value);
+            // SAFETY: the node is retired once.
+            unsafe { epochs.pin(dying).retire(retired.cast(), KIND) };
+            retired
+        };
+        for value in 0.. {
+            let _ = retire(value);
+            epochs.seal(dying);
+            if !epochs.report(dying).is_repeated {
+                break;
+            }
+            let _ = epochs.maintain(dying, free);
+        }
+        for _ in 0..40 {
+            others.iter().for_each(|core| drop(epochs.maintain(core, free)));
+        }
+        let guard = epochs.pin(reader);
+        let seen = retire(7);
+        for _ in 0..4 {
+            let _ = epochs.maintain(dying, free);
+            // SAFETY: its memory is the arena's.
+            assert_ne!(unsafe { seen.as_ref() }.value.load(Ordering::Relaxed), POISON, "freed under a guard");
+        }
+        drop(guard);
+    });
+}

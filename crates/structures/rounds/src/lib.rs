@@ -41,7 +41,7 @@ use core::ptr::NonNull;
 
 use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, table_kind};
 use sync::OwnWord;
-use sync::atomic::Ordering;
+use sync::atomic::{Ordering, fence};
 
 use crate::state::{MOST_IN_WORD, State, Words};
 
@@ -176,6 +176,8 @@ impl Rounds {
             return Report { round: last, covered: last + 1, is_repeated: true, advanced: false };
         }
         if last == 0 {
+            // What we did before is seen by whoever looks in the round after this one.
+            fence(Ordering::SeqCst);
             // Nobody has brought the line of a group that is not in use to the present round.
             self.forward(group, self.round(), State::new(FIRST_ROUND, 0));
         }
@@ -215,8 +217,9 @@ impl Rounds {
         if sync::mutant::planted("rounds: an heir leaves the groups as they are") {
             return;
         }
-        let limit = core.arena().core_limit();
+        // First the round: a core that comes on-line after the limit was read might be left out of a round that began since.
         let round = Round { number: self.round(), is_patient: false, is_quiet: None };
+        let limit = core.arena().core_limit();
         self.forward_all(limit, round.number);
         // It may have been at any of them.
         for group in 0..limit.div_ceil(self.group_cores) {
@@ -321,6 +324,8 @@ impl Rounds {
         for group in places(groups & !awaited & !state.seen()) {
             self.forward(group, round.number, State::new(round.number - 1, 0));
             let state = self.cores(group).load(Ordering::Acquire);
+            // Between the round of that group and the looks at its cores, as in `go_on`.
+            fence(Ordering::SeqCst);
             if self.complete(group, state, limit, round) && self.arrive(group, limit, round, None) {
                 return true;
             }
