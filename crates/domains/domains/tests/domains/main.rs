@@ -5,13 +5,13 @@
 mod histories;
 mod random;
 #[allow(dead_code, reason = "histories of ScaleFS make more calls than those here")]
-#[path = "../../../scalefs/tests/reference/mod.rs"]
+#[path = "../../../../file-system/scalefs/tests/reference/mod.rs"]
 mod reference;
 mod round_trips;
 mod spread;
 #[allow(dead_code, reason = "the comparison is ScaleFS's too, and here are no two cores")]
-#[path = "../../../scalefs/tests/tmpfs/systems/mod.rs"]
+#[path = "../../../../file-system/scalefs/tests/tmpfs/systems/mod.rs"]
 mod systems;
 #[allow(dead_code, reason = "histories of ScaleFS look at more than those here")]
-#[path = "../../../scalefs/tests/walks/mod.rs"]
+#[path = "../../../../file-system/scalefs/tests/walks/mod.rs"]
 mod walks;
