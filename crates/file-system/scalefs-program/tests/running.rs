@@ -198,6 +198,60 @@ fn the_code_of_the_program_is_told() {
     }
 }
 
+/// More processes than the supervisor may have files open: none is missed that is killed, and the tree is copied out.
+#[test]
+fn more_processes_than_open_files() {
+    let (hidden, results) = (Scratch::new(), Scratch::new());
+    let to = results.path("result");
+    // What the last of many had open is closed when it is killed, though its parent has not asked for it: there is room again.
+    let script = r#"pids=; for n in $(seq 40); do sleep 100 & pids="$pids $!"; done
+        python3 -c 'import os, time
+child = os.fork()
+if child == 0:
+    g = open("g", "w"); g.write("x" * 9000000); g.flush(); os.unlink("g"); open("ready", "w").close()
+else:
+    open("child", "w").write(str(child))
+time.sleep(100)' & pids="$pids $!"
+        while ! test -e ready -a -s child; do sleep 0.01; done; kill -9 $(cat child); sleep 0.3
+        head -c 9000000 /dev/zero > h 2> said; stat -c %s h; cat said; kill $pids; rm h; ulimit -n"#;
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -n 24; exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_scalefs"),
+        "run",
+        "--size",
+        "16M",
+        "--at",
+    ]);
+    command.arg(&hidden.0).arg("--to").arg(&to).args(["--", "bash", "-c", script]);
+    let output = command.output().expect("it starts");
+    assert_eq!(text(&output.stdout), "9000000\n24\n", "{}", text(&output.stderr));
+    assert!(output.status.success() && to.join("ready").exists(), "{}", text(&output.stderr));
+}
+
+/// The supervisor may have as many files open as the system allows; the program as many as it was given.
+#[test]
+fn the_limit_of_open_files_is_raised_for_the_supervisor_alone() {
+    let hidden = Scratch::new();
+    let script = "read -r a b c soft hard rest < <(grep 'Max open files' /proc/$PPID/limits)
+        if [ $soft = $hard ]; then echo all; else echo $soft of $hard; fi; ulimit -Sn";
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -Sn 100; exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_scalefs"),
+        "run",
+        "--size",
+        "16M",
+        "--at",
+    ]);
+    let output = command.arg(&hidden.0).args(["--", "bash", "-c", script]).output().expect("it starts");
+    assert_eq!(text(&output.stdout), "all\n100\n", "{}", text(&output.stderr));
+}
+
 /// Processes change one directory and are killed at random moments; those that are left find it whole, and wait for no one.
 #[test]
 fn whoever_is_killed_leaves_the_tree_whole() {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -44,9 +45,19 @@ fn wrong(errno: Errno) -> String {
     format!("looking after the processes: {}", errno.desc())
 }
 
+/// Each process that is watched takes an open file: as many may be open as the system lets us have. The processes of the tree keep the
+/// limit that they were started with.
+fn open_as_many_as_allowed() {
+    // Where it fails, the processes are looked at by turns.
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
 /// Waits for all processes of the tree; returns how the first one ended.
 pub(super) fn supervise(instance: &SharedInstance, child: Child, signals: &SignalFd) -> Result<ExitCode, String> {
     let first = Pid::from_raw(child.id().cast_signed());
+    open_as_many_as_allowed();
     nix::sys::prctl::set_child_subreaper(true).map_err(wrong)?;
     let mut watched: Vec<Watched> = Vec::new();
     let (mut code, mut maintained) = (None, Instant::now());
@@ -104,20 +115,34 @@ fn reap(first: Pid, code: &mut Option<u8>) -> Left {
     }
 }
 
-/// Watches who has come, and watches no one who has left.
+/// Watches who has come, and watches no one who has left. Where no more files can be open, the others are only asked whether they
+/// have ended.
 fn look_at_seats(instance: &SharedInstance, watched: &mut Vec<Watched>) -> Result<(), String> {
     let seats = &instance.control().seats;
     watched.retain(|one| {
         let owner = seats.get(one.seat).and_then(|seat| seat.owner());
         owner.is_some_and(|owner| owner.number() == one.owner)
     });
+    let mut is_full = false;
     for (number, seat) in seats.all().iter().enumerate() {
         let Some(owner) = seat.owner() else { continue };
         if watched.iter().any(|one| one.seat == number) {
             continue;
         }
         let Some(process) = seat.process() else { continue };
-        match watch(process) {
+        let mut opened = watch(process);
+        if !is_full && opened.as_ref().is_err_and(no_more_files) {
+            // One gives up its place for the others' questions: it is watched again at the next look.
+            is_full = true;
+            drop(watched.pop());
+            opened = watch(process);
+        }
+        match opened {
+            Ok(ended) if is_full => {
+                if has_ended(&ended).map_err(wrong)? {
+                    bury_seat(instance, number, owner.number())?;
+                }
+            }
             Ok(ended) if seat.owner() == Some(owner) => {
                 watched.push(Watched { seat: number, owner: owner.number(), ended });
             }
@@ -125,10 +150,26 @@ fn look_at_seats(instance: &SharedInstance, watched: &mut Vec<Watched>) -> Resul
             Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => {
                 bury_seat(instance, number, owner.number())?;
             }
+            // The next look is a few milliseconds away.
+            Err(error) if no_more_files(&error) => {}
             Err(error) => return Err(format!("watching process {process}: {error}")),
         }
     }
     Ok(())
+}
+
+/// Whether the process or the system has as many files open as it may.
+fn no_more_files(error: &std::io::Error) -> bool {
+    [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
+}
+
+/// Whether a process has ended, without waiting for it.
+fn has_ended(ended: &OwnedFd) -> Result<bool, Errno> {
+    let mut one = [PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut one, PollTimeout::ZERO) {
+        Err(Errno::EINTR) => Ok(false),
+        outcome => outcome.map(|ready| ready > 0),
+    }
 }
 
 /// Waits until one of the processes ends, a signal comes, or some time has passed; those that have ended, by their places.
@@ -142,8 +183,8 @@ fn wait(signals: &SignalFd, watched: &[Watched]) -> Result<Vec<usize>, Errno> {
         Err(Errno::EINTR) => return Ok(Vec::new()),
         Err(errno) => return Err(errno),
     }
-    let has_ended = |index: &usize| all[*index].revents().is_some_and(|events| events.contains(PollFlags::POLLIN));
-    Ok((0..watched.len()).filter(has_ended).collect())
+    let is_ready = |index: &usize| all[*index].revents().is_some_and(|events| events.contains(PollFlags::POLLIN));
+    Ok((0..watched.len()).filter(is_ready).collect())
 }
 
 fn bury(instance: &SharedInstance, one: &Watched) -> Result<(), String> {
