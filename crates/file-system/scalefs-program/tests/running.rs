@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{INTERRUPTED, Numbers, Scratch, compiled, refusal, run_in_tree};
+use support::{INTERRUPTED, Numbers, Scratch, WAITING, compiled, refusal, run_in_tree};
 
 const SMALL: &[&str] = &["--size", "16M"];
 
@@ -117,6 +117,18 @@ fn a_signal_in_a_call_is_delivered_at_its_end() {
             assert_eq!(text(&output.stdout), "1 0\n", "{options:?} {arguments:?}: {}", text(&output.stderr));
         }
     }
+}
+
+/// What the kernel was given for a call that waits stays as it is, whatever a handler asks for until the call goes on.
+#[test]
+fn a_call_that_waits_is_restarted_as_it_was() {
+    let scratch = Scratch::new();
+    let Some(program) = compiled(&scratch.0, WAITING, &[]) else { return };
+    let pipe = scratch.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("our directory");
+    let arguments = [pipe.to_str().expect("plain letters")];
+    let output = in_tree(SMALL, program.to_str().expect("plain letters"), &arguments);
+    assert_eq!(text(&output.stdout), "1 p 0 1 0 1 0\n", "{}", text(&output.stderr));
 }
 
 #[test]

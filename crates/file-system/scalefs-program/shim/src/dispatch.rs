@@ -43,6 +43,8 @@ pub(crate) enum After {
     WorksOutside,
     /// Code was mapped: its result is where.
     Code,
+    /// It may have waited for a lock.
+    Locked,
 }
 
 /// What becomes of a call.
@@ -132,6 +134,7 @@ pub(crate) extern "C" fn call(frame: &mut Frame) -> u32 {
 pub(crate) extern "C" fn after(frame: &mut Frame) -> u32 {
     let thread = threads::this();
     let [what, number, ..] = thread.issued;
+    thread.give_back_room();
     if frame.rax as i64 >= 0 || frame.rax < (-4095_i64) as u64 {
         frame.rax = finish(thread, what as u32, number, frame);
     }

@@ -239,7 +239,7 @@ fn look_in_kernel(
 ) -> Result<(usize, usize), i32> {
     const X_OK: u64 = 1;
     const OPENAT: u64 = 257;
-    let at = paths::for_kernel(thread, path);
+    let at = paths::for_kernel(thread.room(), path);
     let file = system::try_call(OPENAT, [directory, at, O_RDONLY | O_CLOEXEC, 0, 0, 0])?;
     let looked = (|| {
         system::try_call(number::FACCESSAT, [directory, at, X_OK, 0, 0, 0])?;

@@ -61,7 +61,7 @@ fn open(thread: &mut Thread, path: &[u8]) -> Result<File, i32> {
 }
 
 fn open_in_kernel(thread: &mut Thread, path: &[u8]) -> Result<File, i32> {
-    let at = paths::for_kernel(thread, path);
+    let at = paths::for_kernel(thread.room(), path);
     system::try_call(number::OPEN, [at, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0]).map(File::Kernel)
 }
 

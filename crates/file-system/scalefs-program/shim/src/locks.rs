@@ -55,12 +55,12 @@ pub(crate) fn control(thread: &mut Thread, call: u64, number: u32, command: u64,
                 return Answer::of(ask(locks, lock, at));
             }
             thread.home().has_locks.store(true, Ordering::Relaxed);
-            let room = thread.room();
+            let room = thread.kept_room();
             for (place, word) in room.chunks_exact_mut(8).zip(lock) {
                 place.copy_from_slice(&word.to_le_bytes());
             }
             let place = room.as_ptr() as u64;
-            Answer::issue(thread, call, [locks, command, place, 0, 0, 0], After::Nothing)
+            Answer::issue(thread, call, [locks, command, place, 0, 0, 0], After::Locked)
         }
     }
 }

@@ -56,8 +56,15 @@ fn at_kernel(
     path: &[u8],
     after: After,
 ) -> Answer {
-    arguments[index] = paths::for_kernel(thread, path);
+    // To open a pipe can take as long as until someone opens its other end.
+    let room = if is_open(after) { thread.kept_room() } else { thread.room() };
+    arguments[index] = paths::for_kernel(room, path);
     Answer::issue(thread, number, arguments, after)
+}
+
+/// Whether a call is one of those that open.
+fn is_open(after: After) -> bool {
+    matches!(after, After::NewNumber | After::NewNumberClosed)
 }
 
 /// A call on objects in the tree.
@@ -148,7 +155,7 @@ fn open_of_process(
     if path == b"/proc/self/exe" {
         let program = home.program();
         if paths::place(thread, paths::WORKING_DIRECTORY, program) == Ok(Place::Kernel) {
-            arguments[index] = paths::for_kernel(thread, program);
+            arguments[index] = paths::for_kernel(thread.room(), program);
             return Some(Answer::issue(thread, number, arguments, After::NewNumber));
         }
         return Some(Answer::of(open_in_tree(thread, From::Working, program, flags, 0)));
@@ -348,7 +355,7 @@ pub(crate) fn current_directory(thread: &mut Thread, call: (u64, [u64; 6])) -> A
 fn work_inside(thread: &mut Thread) {
     let home = thread.home();
     if !home.works_inside.swap(true, Ordering::Relaxed) {
-        let top = paths::for_kernel(thread, instance::control().mount_point());
+        let top = paths::for_kernel(thread.room(), instance::control().mount_point());
         system::call(number::CHDIR, [top, 0, 0, 0, 0, 0]);
     }
 }
@@ -409,7 +416,7 @@ fn with_two_paths(
         Ok((old, new)) => {
             for (place, index) in [(old, old_at.1), (new, new_at.1)] {
                 if let Place::KernelAt(path) = place {
-                    arguments[index] = paths::for_kernel(thread, path);
+                    arguments[index] = paths::for_kernel(thread.room(), path);
                 }
             }
             Answer::issue(thread, number, arguments, After::Nothing)

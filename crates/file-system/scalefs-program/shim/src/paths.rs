@@ -371,9 +371,8 @@ pub(crate) fn read(buffer: &mut Buffer, argument: u64) -> Result<&[u8], Errno> {
     guarded::read_text(buffer, argument)
 }
 
-/// A path for the kernel: in the thread's room, with a zero byte.
-pub(crate) fn for_kernel(thread: &mut Thread, path: &[u8]) -> u64 {
-    let room = thread.room();
+/// A path for the kernel: in a room of the thread's, with a zero byte.
+pub(crate) fn for_kernel(room: &mut Buffer, path: &[u8]) -> u64 {
     let length = path.len().min(MAX_PATH_BYTES - 1);
     room[..length].copy_from_slice(&path[..length]);
     room[length] = 0;

@@ -13,6 +13,8 @@ use crate::system::{self, number};
 pub(crate) const THREAD_BYTES: usize = 128 << 10;
 const PAGE_BYTES: usize = 4096;
 const PATHS: usize = 4;
+/// Calls that wait at a time, one in a handler that runs in the other, whose bytes are kept.
+const KEPT: usize = 2;
 const MAX_PATH_BYTES: usize = 4096;
 const ARCH_SET_GS: u64 = 0x1001;
 /// `PROT_READ | PROT_WRITE`, and `MAP_PRIVATE | MAP_ANONYMOUS`.
@@ -39,6 +41,10 @@ pub(crate) struct Thread {
     next_path: Cell<usize>,
     /// Paths and masks that the kernel is given instead of the program's.
     paths: [[u8; MAX_PATH_BYTES]; PATHS],
+    /// The same for calls that may wait: by whom each place is taken, which is the stack pointer of its call, or 0.
+    taken_by: [u64; KEPT],
+    next_kept: usize,
+    kept: [[u8; MAX_PATH_BYTES]; KEPT],
     /// For `vfork`: what the thread of the child runs in.
     pub(crate) mask_in_child: u64,
 }
@@ -138,6 +144,27 @@ impl Thread {
         let place: *mut [u8; MAX_PATH_BYTES] = &raw mut self.paths[next];
         // SAFETY: the thread's own memory, of which no other borrow is alive: each is used up before the next but two.
         unsafe { &mut *place }
+    }
+
+    /// A place as [`Thread::room`], for a call that may wait and is then made again: handlers that run until then find it taken.
+    ///
+    /// A handler that leaves by a jump leaves places taken: they are taken again where there is no other.
+    pub(crate) fn kept_room(&mut self) -> &'static mut [u8; MAX_PATH_BYTES] {
+        let taken_by = |who| self.taken_by.iter().position(|by| *by == who);
+        let chosen = taken_by(self.user_rsp).or_else(|| taken_by(0)).unwrap_or(self.next_kept);
+        self.next_kept = (chosen + 1) % KEPT;
+        self.taken_by[chosen] = self.user_rsp;
+        let place: *mut [u8; MAX_PATH_BYTES] = &raw mut self.kept[chosen];
+        // SAFETY: the thread's own memory; another call's borrow has ended when that call was issued.
+        unsafe { &mut *place }
+    }
+
+    /// The call has come back whose place this was.
+    pub(crate) fn give_back_room(&mut self) {
+        let returned = self.user_rsp;
+        for by in self.taken_by.iter_mut().filter(|by| **by == returned) {
+            *by = 0;
+        }
     }
 
     /// Ends the thread that runs: gives its memory back.

@@ -182,6 +182,68 @@ int main(int count, char **arguments) {
 }
 "#;
 
+/// A timer interrupts calls that wait, for a pipe and for a lock; its handler gives the kernel paths and locks of its own.
+pub const WAITING: &str = r#"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int fired, wrong;
+static int other;
+static void handler(int signal) {
+    struct stat status;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 9, .l_len = 1};
+    fired++;
+    for (int round = 0; round < 5; round++)
+        if (stat("away", &status) || fcntl(other, F_SETLKW, &lock)) wrong++;
+    int file = open("away", O_RDONLY);
+    if (file < 0 || close(file)) wrong++;
+}
+int main(int count, char **arguments) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct itimerval timer = {{0, 10000}, {0, 10000}};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 5, .l_len = 1};
+    char letter = '?';
+    int ready[2];
+    if (count < 2 || symlink(arguments[1], "pipe") || symlink("/etc/passwd", "away") || pipe(ready)) return 1;
+    other = open("other", O_CREAT | O_RDWR, 0644);
+    int file = open("file", O_CREAT | O_RDWR, 0644);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(3);
+        int wrong = fcntl(file, F_SETLK, &lock);
+        write(ready[1], "r", 1);
+        usleep(150000);
+        int pipe = open(arguments[1], O_WRONLY);
+        wrong |= write(pipe, "p", 1) != 1;
+        usleep(150000);
+        _exit(wrong != 0);
+    }
+    read(ready[0], &letter, 1);
+    sigaction(SIGALRM, &action, 0);
+    setitimer(ITIMER_REAL, &timer, 0);
+    int pipe = open("pipe", O_RDONLY);
+    int has_read = read(pipe, &letter, 1);
+    int has_locked = fcntl(file, F_SETLKW, &lock);
+    timer.it_value.tv_usec = timer.it_interval.tv_usec = 0;
+    setitimer(ITIMER_REAL, &timer, 0);
+    int status;
+    wait(&status);
+    if (fork() == 0) {
+        lock.l_type = F_WRLCK;
+        fcntl(file, F_GETLK, &lock);
+        _exit(lock.l_type == F_WRLCK);
+    }
+    int held;
+    wait(&held);
+    printf("%d %c %d %d %d %d %d\n", has_read, letter, has_locked, held != 0, status, fired > 9, wrong);
+}
+"#;
+
 /// A program of C; nothing, and why, where it cannot be built.
 pub fn compiled(place: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
     let (text, program) = (place.join("program.c"), place.join("program"));
