@@ -107,6 +107,38 @@ fn descriptors_are_numbered_and_inherited_as_on_tmpfs() {
     ));
 }
 
+/// Ranges that are one for the kernel, and parts of ranges: what is still locked stays so when others are unlocked or weakened.
+const RANGES: &str = r#"
+import fcntl, os, time
+f = os.open("f", os.O_CREAT | os.O_RDWR); far = 1 << 16
+def lock(kind, length, start): fcntl.lockf(f, kind, length, start)
+def ask(*places):
+    if os.fork() == 0:
+        for kind, start in places:
+            try: lock(kind | fcntl.LOCK_NB, 1, start); print("free", start, flush=True); lock(fcntl.LOCK_UN, 1, start)
+            except OSError as error: print(error.errno, start, flush=True)
+        os._exit(0)
+    os.wait()
+EX, SH, UN = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_UN
+lock(EX, 1, 0); lock(EX, 1, far); lock(UN, 1, far); ask((EX, 0), (SH, 0)); lock(UN, 1, 0); ask((EX, 0), (EX, far))
+lock(EX, 1, 7); lock(SH, 1, 7 + far); ask((EX, 7), (SH, 7)); lock(UN, 1, 7); ask((SH, 7), (EX, 7 + far), (SH, 7 + far)); lock(UN, 1, 7 + far)
+lock(EX, 100, 0); lock(UN, 10, 10); ask((EX, 15), (EX, 9), (EX, 20), (EX, 99), (EX, 100)); lock(SH, 50, 30); ask((SH, 40), (EX, 40), (SH, 85))
+lock(EX, 1, 50 + 3 * far); lock(UN, 0, far); ask((EX, 50), (SH, 85), (SH, 40)); lock(UN, 0, 0); ask((EX, 50), (EX, 0), (EX, 50 + 3 * far))
+lock(EX, 0, 0); lock(UN, 0, far); ask((EX, 50), (EX, far - 1)); lock(UN, 0, 0)
+r, w = os.pipe()
+if os.fork() == 0:
+    lock(EX, 1, 5); os.write(w, b"x"); time.sleep(0.1); os._exit(0)
+os.read(r, 1); lock(EX, 1, 5); os.wait(); lock(UN, 1, 5 + far); ask((EX, 5)); os.close(os.open("f", 0)); ask((EX, 5))
+for n in range(300): lock(EX, 1, n)
+for n in range(0, 300, 2): lock(UN, 1, n)
+ask((EX, 0), (EX, 1), (EX, 298), (EX, 299)); lock(UN, 300, 0); ask((EX, 1), (EX, 299))
+"#;
+
+#[test]
+fn ranges_are_locked_until_they_are_unlocked() {
+    same_as_on_tmpfs(&format!("command -v python3 > /dev/null || exit 0; python3 -c '{RANGES}'"));
+}
+
 #[test]
 fn a_signal_in_a_call_is_delivered_at_its_end() {
     let scratch = Scratch::new();

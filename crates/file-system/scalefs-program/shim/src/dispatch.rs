@@ -10,6 +10,7 @@ use crate::data::{self, At};
 use crate::descriptors;
 use crate::entry::{Frame, KNOWN_CALLS};
 use crate::execute;
+use crate::locks;
 use crate::mapped;
 use crate::names;
 use crate::numbers;
@@ -134,10 +135,19 @@ pub(crate) extern "C" fn call(frame: &mut Frame) -> u32 {
 pub(crate) extern "C" fn after(frame: &mut Frame) -> u32 {
     let thread = threads::this();
     let [what, number, ..] = thread.issued;
-    thread.give_back_room();
-    if frame.rax as i64 >= 0 || frame.rax < (-4095_i64) as u64 {
+    let has_failed = ((-4095_i64) as u64..=u64::MAX).contains(&frame.rax);
+    if what as u32 == After::Locked as u32 && !has_failed {
+        match locks::waited(thread, number) {
+            Answer::Done(result) => frame.rax = result as u64,
+            Answer::Issue(after) => {
+                frame.rax = number;
+                return after as u32;
+            }
+        }
+    } else if !has_failed {
         frame.rax = finish(thread, what as u32, number, frame);
     }
+    thread.give_back_room();
     0
 }
 

@@ -30,6 +30,7 @@ mod names;
 mod numbers;
 mod paths;
 mod processes;
+mod ranges;
 mod signals;
 mod sites;
 mod start;

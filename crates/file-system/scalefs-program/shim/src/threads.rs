@@ -159,6 +159,11 @@ impl Thread {
         unsafe { &mut *place }
     }
 
+    /// The place of the call that comes back, if it has kept it.
+    pub(crate) fn kept_of_this_call(&self) -> Option<&[u8; MAX_PATH_BYTES]> {
+        self.taken_by.iter().zip(&self.kept).find(|(by, _)| **by == self.user_rsp).map(|(_, room)| room)
+    }
+
     /// The call has come back whose place this was.
     pub(crate) fn give_back_room(&mut self) {
         let returned = self.user_rsp;
