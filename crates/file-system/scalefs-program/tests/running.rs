@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{INTERRUPTED, Numbers, Scratch, WAITING, compiled, refusal, run_in_tree};
+use support::{INTERRUPTED, Numbers, Scratch, UNLOCKING, WAITING, compiled, refusal, run_in_tree};
 
 const SMALL: &[&str] = &["--size", "16M"];
 
@@ -137,6 +137,14 @@ ask((EX, 0), (EX, 1), (EX, 298), (EX, 299)); lock(UN, 300, 0); ask((EX, 1), (EX,
 #[test]
 fn ranges_are_locked_until_they_are_unlocked() {
     same_as_on_tmpfs(&format!("command -v python3 > /dev/null || exit 0; python3 -c '{RANGES}'"));
+}
+
+#[test]
+fn a_lock_that_was_waited_for_stays_when_a_thread_unlocks_others() {
+    let scratch = Scratch::new();
+    let Some(program) = compiled(&scratch.0, UNLOCKING, &["-pthread"]) else { return };
+    let output = in_tree(SMALL, program.to_str().expect("plain letters"), &[]);
+    assert_eq!(text(&output.stdout), "0\n", "{}", text(&output.stderr));
 }
 
 #[test]

@@ -244,6 +244,51 @@ int main(int count, char **arguments) {
 }
 "#;
 
+/// One thread waits for a lock while another unlocks a byte that is the same for the kernel.
+pub const UNLOCKING: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int file;
+static volatile int over;
+static int ask(int command, int kind, int start) {
+    struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = start, .l_len = 1};
+    return fcntl(file, command, &lock);
+}
+static void *unlock(void *nothing) {
+    while (!over) ask(F_SETLK, F_UNLCK, 5 + 65536);
+    return nothing;
+}
+int main(void) {
+    int wrong = 0, ready[2], status;
+    char letter;
+    pthread_t other;
+    file = open("file", O_CREAT | O_RDWR, 0644);
+    if (pipe(ready) || pthread_create(&other, 0, unlock, 0)) return 1;
+    for (int round = 0; round < 30; round++) {
+        if (fork() == 0) {
+            int wrong = ask(F_SETLK, F_WRLCK, 5);
+            write(ready[1], "r", 1);
+            usleep(3000);
+            _exit(wrong != 0);
+        }
+        read(ready[0], &letter, 1);
+        wrong += ask(F_SETLKW, F_WRLCK, 5) != 0;
+        wait(&status);
+        wrong += status != 0;
+        if (fork() == 0) _exit(ask(F_SETLK, F_WRLCK, 5) == 0);
+        wait(&status);
+        wrong += status != 0;
+        wrong += ask(F_SETLK, F_UNLCK, 5) != 0;
+    }
+    over = 1;
+    pthread_join(other, 0);
+    printf("%d\n", wrong);
+}
+"#;
+
 /// A program of C; nothing, and why, where it cannot be built.
 pub fn compiled(place: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
     let (text, program) = (place.join("program.c"), place.join("program"));
