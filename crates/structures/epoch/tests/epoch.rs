@@ -262,9 +262,12 @@ fn what_an_heir_seals_has_no_stamp_of_a_report_of_before() {
     with_epochs(CORES, |arena, epochs| {
         let cores: Vec<Core> = (0..CORES).map(|index| arena.claim(index, owner()).unwrap()).collect();
         let ([dying, reader, ..], others) = (&cores[..], &cores[2..]) else { unreachable!() };
-        for _ in 0..6 {
-            cores.iter().for_each(|core| drop(epochs.maintain(core, free)));
-        }
+        let maintain_all = |cores: &[Core], times| {
+            for core in (0..times).flat_map(|_| cores) {
+                let _ = epochs.maintain(core, free);
+            }
+        };
+        maintain_all(&cores, 6);
         // Such company lets a core report at every second maintenance; this one has just done so.
         let retire = |value| {
             let retired = node(dying, value);
@@ -280,9 +283,7 @@ fn what_an_heir_seals_has_no_stamp_of_a_report_of_before() {
             }
             let _ = epochs.maintain(dying, free);
         }
-        for _ in 0..40 {
-            others.iter().for_each(|core| drop(epochs.maintain(core, free)));
-        }
+        maintain_all(others, 40);
         let guard = epochs.pin(reader);
         let seen = retire(7);
         for _ in 0..4 {
