@@ -241,7 +241,11 @@ pub(crate) enum Recovered {
 pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
     let _one_at_a_time = lock_tree()?;
     let tree = tree_of(workspace)?;
-    let pending = journal::pending(workspace)?;
+    let pending = match journal::pending(workspace)? {
+        Some((journal::Phase::Done, steps)) => Some((journal::Phase::Done, steps)),
+        Some((phase, steps)) => Some((phase, publish::renumber(workspace, &tree, steps)?)),
+        None => None,
+    };
     match pending.filter(|_| !planted("try-program: a recovery forgets what was decided")) {
         None => {
             publish::remove_staged(workspace, &tree, &[])?;

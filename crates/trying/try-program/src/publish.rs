@@ -100,8 +100,11 @@ fn compare_below(directory: &OwnedFd, name: &[u8], place: &Place, looks: &Looks)
 }
 
 /// Undoes all steps, the last one first, and gives the stage up. The changes stay in the workspace.
+///
+/// What cannot be put back stays on the stage, as does the journal: it may be the only copy.
 pub(crate) fn undo(workspace: &Workspace, tree: &Tree, steps: &[Step]) -> Result<(), Failure> {
     let stage = open_stage(workspace)?;
+    let mut kept = Vec::new();
     for step in steps.iter().rev() {
         stops::may_end_here();
         if planted("try-program: an exchange is not undone") && matches!(step.does, Does::Replace { .. }) {
@@ -120,10 +123,61 @@ pub(crate) fn undo(workspace: &Workspace, tree: &Tree, steps: &[Step]) -> Result
                 )));
             }
         }
+        let holds = step.holds_original(tree, &stage).map_err(Failure::calling(format!("undoing {}", step.place)))?;
+        if holds && !planted("try-program: what cannot be put back goes") {
+            kept.push(staged_path(workspace, step));
+        }
+    }
+    if !kept.is_empty() {
+        return Err(Failure::Run(format!(
+            "the commit is not wholly undone, and what it has replaced or removed is kept: {}: move that to where it belongs, \
+             then commutant try recover {}",
+            kept.join(", "),
+            workspace.path.display()
+        )));
     }
     stops::may_end_here();
     remove_staged(workspace, tree, steps)?;
     journal::forget(workspace)
+}
+
+/// The path of what a step has on the stage, for messages.
+fn staged_path(workspace: &Workspace, step: &Step) -> String {
+    match step.at {
+        Where::Workspace => workspace.path.join("stage").join(&step.name).display().to_string(),
+        Where::Beside => step.place.parent().unwrap_or_else(Place::root).join(step.name.as_bytes()).to_string(),
+    }
+}
+
+/// Gives steps of a journal the number that their file system has now: after a restart it may be another one.
+///
+/// The stage lies on the file system of all steps that are staged in the workspace, and the journal as well.
+pub(crate) fn renumber(workspace: &Workspace, tree: &Tree, mut steps: Vec<Step>) -> Result<Vec<Step>, Failure> {
+    let device = rustix::fs::fstat(open_stage(workspace)?).map_err(Failure::calling(workspace.path.display()))?.st_dev;
+    let then: BTreeSet<u64> =
+        steps.iter_mut().filter(|step| step.at == Where::Workspace).flat_map(Step::devices).map(|own| *own).collect();
+    let other = |place: &dyn std::fmt::Display| {
+        Failure::Run(format!(
+            "{place}: its file system is another one than when the commit was decided, or has another number: mount what was \
+             mounted then, and try again; nothing was done, and {} is kept",
+            workspace.path.display()
+        ))
+    };
+    if !then.is_empty() && !then.contains(&device) {
+        if then.len() > 1 {
+            return Err(other(&workspace.path.display()));
+        }
+        let own = steps.iter_mut().filter(|step| step.at == Where::Workspace);
+        own.flat_map(Step::devices).for_each(|number| *number = device);
+    }
+    for step in &mut steps {
+        let (Where::Beside, Does::Create { new } | Does::Replace { new, .. }) = (step.at, &step.does) else { continue };
+        let Ok(parent) = tree.open_parent(&step.place) else { continue };
+        if rustix::fs::fstat(&parent).map_err(Failure::calling(&step.place))?.st_dev != new.device {
+            return Err(other(&step.place));
+        }
+    }
+    Ok(steps)
 }
 
 /// Removes what is left on the stage.

@@ -178,6 +178,8 @@ impl Step {
     }
 
     /// Undoes the step if it was made; what somebody has changed since is left alone.
+    ///
+    /// What the stage holds is put back also where it is not the object that was meant: a commit that was cut short has taken it.
     pub(crate) fn undo(&self, tree: &Tree, stage: &OwnedFd) -> Result<(), Trouble> {
         let position = self.position(tree, stage)?;
         match &self.does {
@@ -186,20 +188,88 @@ impl Step {
                     position.take_back()?;
                 }
             }
-            Does::Replace { new, old } => {
-                if is(position.here()?.as_ref(), new) && is(position.there()?.as_ref(), old) {
+            Does::Replace { new, .. } => {
+                if is(position.here()?.as_ref(), new) && position.there()?.is_some() {
                     position.publish(RenameFlags::EXCHANGE)?;
+                    if !is(position.there()?.as_ref(), new) {
+                        position.publish(RenameFlags::EXCHANGE)?;
+                        return Err(changed_by_others());
+                    }
                 }
             }
-            Does::Remove { old } => {
-                if is(position.there()?.as_ref(), old) {
+            Does::Remove { .. } => {
+                if position.there()?.is_some() {
                     position.publish(RenameFlags::NOREPLACE)?;
                 }
             }
-            Does::Attributes { new, old } => give(tree, &self.place, new, old)?,
+            Does::Attributes { new, old } => take_back(tree, &self.place, old, new)?,
         }
         Ok(())
     }
+
+    /// The numbers of the file systems of its objects.
+    pub(crate) fn devices(&mut self) -> Vec<&mut u64> {
+        match &mut self.does {
+            Does::Create { new } => vec![&mut new.device],
+            Does::Replace { new, old } => vec![&mut new.device, &mut old.device],
+            Does::Remove { old } => vec![&mut old.device],
+            // The new ones are those of a layer.
+            Does::Attributes { old, .. } => vec![&mut old.0.device],
+        }
+    }
+
+    /// Whether the stage holds what the step has taken from its place, and so perhaps the only copy of it.
+    pub(crate) fn holds_original(&self, tree: &Tree, stage: &OwnedFd) -> rustix::io::Result<bool> {
+        let new = match &self.does {
+            Does::Replace { new, .. } => Some(new),
+            Does::Remove { .. } => None,
+            Does::Create { .. } | Does::Attributes { .. } => return Ok(false),
+        };
+        let beside = match self.at {
+            Where::Workspace => None,
+            Where::Beside => match tree.open_parent(&self.place) {
+                Err(error) if crate::tree::is_absence(error) => return Ok(false),
+                parent => Some(parent?),
+            },
+        };
+        let found = stat_at(beside.as_ref().unwrap_or(stage), self.name.as_bytes())?;
+        Ok(found.is_some_and(|found| new.is_none_or(|new| !is(Some(&found), new))))
+    }
+}
+
+/// Gives the object at a place the old attributes, as far as it has the new ones: others may have set some since.
+fn take_back(
+    tree: &Tree,
+    place: &Place,
+    old: &(Attributes, Extended),
+    new: &(Attributes, Extended),
+) -> Result<(), Trouble> {
+    let object = tree.open_at(place, OFlags::PATH)?;
+    let found = attributes_of(&File::from(object.try_clone().map_err(|_| Errno::MFILE)?))?;
+    if !is(Some(&found), &old.0) {
+        return Err(changed_by_others());
+    }
+    let extended = extended::read(tree, place)?;
+    let mut wanted = (found.clone(), extended.clone());
+    if found.user == new.0.user {
+        wanted.0.user = old.0.user;
+    }
+    if found.group == new.0.group {
+        wanted.0.group = old.0.group;
+    }
+    if found.mode == new.0.mode {
+        wanted.0.mode = old.0.mode;
+    }
+    if found.modified == new.0.modified {
+        wanted.0.modified = old.0.modified;
+    }
+    if extended == new.1 {
+        wanted.1 = old.1.clone();
+    }
+    if wanted == (found.clone(), extended.clone()) {
+        return Ok(());
+    }
+    give_to(&object, found.kind, &extended, &wanted)
 }
 
 /// Gives the object at a place other attributes; it must be the one that is meant.

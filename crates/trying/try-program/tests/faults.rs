@@ -42,7 +42,7 @@ fn recovered_whole(bench: &Bench, end: u32) -> bool {
     all == ["0\n", "0\n", "0\n"] || all == ["1\n", "1\n", "1\n"]
 }
 
-const SCENARIOS: [(&str, Scenario); 12] = [
+const SCENARIOS: [(&str, Scenario); 13] = [
     ("try-program: a record keeps the last look at a place", |bench| {
         bench.sh("echo x > old; mkdir folder");
         bench.run_script("mv old new; mv new folder/newer; ls folder; cat folder/newer");
@@ -75,6 +75,16 @@ const SCENARIOS: [(&str, Scenario); 12] = [
         bench.sh("echo a > a; echo z > z");
         bench.run_script("echo 1 > a; echo 1 > z");
         refused_beside(bench, "PUBLICATION", "echo theirs > z") && lines(bench, "a") == "a\n"
+    }),
+    ("try-program: what cannot be put back goes", |bench| {
+        bench.sh("echo a > a; echo z > z");
+        bench.run_script("echo 1 > a; echo 1 > z");
+        let changes = bench.changes();
+        let changes = changes.to_str().expect("text");
+        bench.command(["commit", changes]).env("COMMUTANT_TRY_END_AT", "6").output().expect("it starts");
+        bench.sh("echo theirs > new; mv new a; echo theirs > z");
+        bench.run(["recover", changes]);
+        fs::read_to_string(bench.changes().join("stage/0")).is_ok_and(|kept| kept == "a\n")
     }),
     ("try-program: an exchange takes whatever is there", |bench| {
         bench.sh("echo x > file");

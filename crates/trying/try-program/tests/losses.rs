@@ -1,0 +1,103 @@
+//! What somebody else could lose by a commit: each of it is kept, or named before anything is done.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use support::{Bench, can_try, said};
+
+fn lines(bench: &Bench, name: &str) -> String {
+    fs::read_to_string(bench.path(name)).unwrap_or_default()
+}
+
+/// Prepares a bench anew and commits until a later place each time, until the commit was cut short where `is_there` says so.
+fn cut_short(before: &str, script: &str, is_there: impl Fn(&Bench) -> bool) -> Bench {
+    for place in 1..64 {
+        let bench = Bench::new();
+        bench.sh(before);
+        bench.run_script(script);
+        let mut command = bench.command(["commit", bench.changes().to_str().expect("text")]);
+        let output = command.env("COMMUTANT_TRY_END_AT", place.to_string()).output().expect("it starts");
+        assert!(output.status.code().is_none(), "the commit never came to that: {}", said(&output));
+        if is_there(&bench) {
+            return bench;
+        }
+    }
+    panic!("the commit never came to that");
+}
+
+fn recover(bench: &Bench) -> std::process::Output {
+    bench.run(["recover", bench.changes().to_str().expect("text")])
+}
+
+/// The only line that a recovery ends with.
+fn last_line(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_cannot_be_put_back_is_kept() {
+    if !can_try() {
+        return;
+    }
+    for (script, others) in [
+        ("echo 1 > a; echo 1 > z", "echo theirs > new; mv new a; echo theirs > z"),
+        ("rm a; echo 1 > z", "echo theirs > a; echo theirs > z"),
+    ] {
+        let bench = cut_short("echo a > a; echo z > z", script, |bench| {
+            lines(bench, "a") != "a\n" && lines(bench, "z") == "z\n"
+        });
+        bench.sh(others);
+        for _ in 0..2 {
+            let output = recover(&bench);
+            assert_eq!(output.status.code(), Some(3), "{script}: {}", said(&output));
+            let kept = bench.changes().join("stage/0");
+            assert!(last_line(&output).contains(kept.to_str().expect("text")), "{script}: {}", said(&output));
+            assert_eq!(fs::read_to_string(&kept).expect("it is kept"), "a\n", "{script}");
+            assert_eq!((lines(&bench, "a"), lines(&bench, "z")), ("theirs\n".to_owned(), "theirs\n".to_owned()));
+        }
+        // As the line says: put away, and recovered again.
+        fs::rename(bench.changes().join("stage/0"), bench.path("mine")).expect("ours");
+        let output = recover(&bench);
+        assert_eq!(output.status.code(), Some(1), "{script}: {}", said(&output));
+        assert!(!bench.changes().join("journal.undo").exists());
+        assert_eq!(lines(&bench, "mine"), "a\n");
+    }
+}
+
+#[test]
+fn attributes_are_undone_as_well() {
+    if !can_try() {
+        return;
+    }
+    let mode = |bench: &Bench, name: &str| fs::metadata(bench.path(name)).expect("it is there").mode() & 0o777;
+    let bench = cut_short("echo a > a; echo z > z; chmod 644 a z", "chmod 600 a; chmod 600 z", |bench| {
+        mode(bench, "a") == 0o600 && mode(bench, "z") == 0o644
+    });
+    bench.sh("echo theirs > new; chmod 640 new; mv new z");
+    let output = recover(&bench);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!((mode(&bench, "a"), mode(&bench, "z")), (0o644, 0o640), "{}", said(&output));
+}
+
+#[test]
+fn a_file_system_may_have_another_number_after_a_restart() {
+    if !can_try() {
+        return;
+    }
+    let bench = cut_short("echo a > a; echo r > r; echo z > z", "echo 1 > a; rm r; echo 1 > z", |bench| {
+        lines(bench, "a") == "1\n" && lines(bench, "z") == "z\n"
+    });
+    let journal = bench.changes().join("journal");
+    let text = fs::read_to_string(&journal).expect("it is there");
+    let device = fs::metadata(&journal).expect("it is there").dev();
+    let (body, _) = text.trim_end().rsplit_once('\n').expect("lines");
+    let body = format!("{body}\n").replace(&format!(" {device} "), &format!(" {} ", device + 1));
+    fs::write(&journal, format!("{body}end {}\n", blake3::hash(body.as_bytes()).to_hex())).expect("ours");
+    let output = recover(&bench);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!((lines(&bench, "a"), lines(&bench, "z")), ("1\n".to_owned(), "1\n".to_owned()));
+    assert!(!bench.path("r").exists());
+}
