@@ -169,7 +169,7 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
         journal::decide(workspace, &steps)?;
     }
     stops::others_may_come("PUBLICATION");
-    match publish::publish(workspace, &tree, &steps, Some(&looks))? {
+    match publish::publish(workspace, &tree, &steps, &looks)? {
         Published::Whole => Ok(Outcome::Committed(changes)),
         Published::Foreign(place, why) => {
             let conflict = conflict_at(&tree, &changes, place, why);
@@ -252,17 +252,22 @@ pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
             journal::forget(workspace)?;
             Ok(Recovered::Nothing)
         }
-        Some((journal::Phase::Decided, steps)) => match publish::publish(workspace, &tree, &steps, None)? {
-            Published::Whole => Ok(Recovered::Finished),
-            Published::Foreign(place, why) => {
-                eprintln!("commutant try: {place}: {why}: the commit is undone");
-                Ok(Recovered::Undone)
+        Some((journal::Phase::Decided, steps)) => {
+            match publish::publish(workspace, &tree, &steps, &looks_of(workspace)?)? {
+                Published::Whole => Ok(Recovered::Finished),
+                Published::Foreign(place, why) => {
+                    eprintln!("commutant try: {place}: {why}: the commit is undone");
+                    Ok(Recovered::Undone)
+                }
+                Published::Refused(place, error) => {
+                    eprintln!(
+                        "commutant try: {place}: {}: the commit is undone",
+                        crate::failure::reason(&error.into())
+                    );
+                    Ok(Recovered::Undone)
+                }
             }
-            Published::Refused(place, error) => {
-                eprintln!("commutant try: {place}: {}: the commit is undone", crate::failure::reason(&error.into()));
-                Ok(Recovered::Undone)
-            }
-        },
+        }
         Some((journal::Phase::Undoing, steps)) => publish::undo(workspace, &tree, &steps).map(|()| Recovered::Undone),
         Some((journal::Phase::Done, steps)) => publish::clean(workspace, &tree, &steps).map(|()| Recovered::Finished),
     }

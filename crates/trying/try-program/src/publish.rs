@@ -7,14 +7,15 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::attributes::Kind;
+use crate::attributes::{Attributes, Kind};
 use crate::failure::Failure;
 use crate::journal::{self, Phase};
 use crate::looks::Looks;
 use crate::place::Place;
+use crate::question::Answer;
 use crate::step::{Does, Step, Trouble, Where};
 use crate::stops::{self, planted};
-use crate::tree::{Tree, listing_of, remove_all};
+use crate::tree::{Tree, listing_of, remove_all, stat_at};
 use crate::workspace::Workspace;
 
 /// Above this number of directories the whole file system is made durable instead of each.
@@ -39,20 +40,12 @@ pub(crate) fn open_stage(workspace: &Workspace) -> Result<OwnedFd, Failure> {
 
 /// Makes all steps of a decided commit; if one cannot be made, undoes them all.
 ///
-/// `looks` are what the command has seen, for who commits: a directory that goes must hold no name that it has not.
-pub(crate) fn publish(
-    workspace: &Workspace,
-    tree: &Tree,
-    steps: &[Step],
-    looks: Option<&Looks>,
-) -> Result<Published, Failure> {
+/// `looks` are what the command has seen: a directory that goes must hold that, and nothing that came since.
+pub(crate) fn publish(workspace: &Workspace, tree: &Tree, steps: &[Step], looks: &Looks) -> Result<Published, Failure> {
     let stage = open_stage(workspace)?;
     for step in steps {
         stops::may_end_here();
-        let made = step.make(tree, &stage).and_then(|()| match looks {
-            Some(looks) => compare_taken(step, &stage, tree, looks),
-            None => Ok(()),
-        });
+        let made = step.make(tree, &stage).and_then(|()| compare_taken(step, &stage, tree, looks));
         if let Err(trouble) = made {
             journal::go_on(workspace, Phase::Decided, Phase::Undoing)?;
             undo(workspace, tree, steps)?;
@@ -92,11 +85,25 @@ fn compare_below(directory: &OwnedFd, name: &[u8], place: &Place, looks: &Looks)
         return Err(Trouble::Foreign("somebody else has changed what is in it by now".to_owned()));
     }
     for (below, kind) in listed {
+        let place = place.join(&below);
         if kind == Kind::Directory {
-            compare_below(&opened, &below, &place.join(&below), looks)?;
+            compare_below(&opened, &below, &place, looks)?;
+        } else if let Some(Answer::Attributes(seen)) = looks.name(&place)
+            && !stat_at(&opened, &below)?.is_some_and(|found| is_as_seen(&found, seen))
+        {
+            return Err(Trouble::Foreign(format!("somebody else has changed {place} by now")));
         }
     }
     Ok(())
+}
+
+/// Whether an object of a directory that was taken is the one that was seen. Its time of change says so only of one with one name:
+/// the commit may have moved another name of it. The number of its file system may be another one after a restart.
+fn is_as_seen(found: &Attributes, seen: &Attributes) -> bool {
+    let has_one_name = found.links == 1 && seen.links == 1;
+    (found.inode, found.kind, found.size_bytes, found.modified)
+        == (seen.inode, seen.kind, seen.size_bytes, seen.modified)
+        && (!has_one_name || found.changed == seen.changed)
 }
 
 /// Undoes all steps, the last one first, and gives the stage up. The changes stay in the workspace.

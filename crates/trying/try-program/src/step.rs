@@ -110,6 +110,17 @@ impl Position<'_> {
         renameat_with(self.stage(), &self.staged, &self.parent, &self.name, flags)
     }
 
+    /// Whether the stage holds the old object as it was. If not, it goes back: between the look and the rename somebody may have come,
+    /// or have written into it since.
+    fn is_taken(&self, old: &Attributes, back: RenameFlags) -> Result<(), Trouble> {
+        match self.there()? {
+            Some(taken) if is(Some(&taken), old) && is_untouched(&taken, old) => return Ok(()),
+            Some(_) => self.publish(back)?,
+            None => {}
+        }
+        Err(changed_by_others())
+    }
+
     fn take_back(&self) -> rustix::io::Result<()> {
         renameat_with(&self.parent, &self.name, self.stage(), &self.staged, RenameFlags::NOREPLACE)
     }
@@ -140,7 +151,7 @@ impl Step {
             Does::Replace { new, old } => {
                 let here = position.here()?;
                 if is(here.as_ref(), new) {
-                    return Ok(());
+                    return position.is_taken(old, RenameFlags::EXCHANGE);
                 }
                 let is_old = here.is_some_and(|here| is(Some(&here), old) && is_untouched(&here, old));
                 if planted("try-program: an exchange takes whatever is there") {
@@ -150,28 +161,17 @@ impl Step {
                     return Err(changed_by_others());
                 }
                 position.publish(RenameFlags::EXCHANGE)?;
-                // Between the look and the exchange somebody may have come.
-                let taken = position.there()?;
-                if !taken.is_some_and(|taken| is(Some(&taken), old) && is_untouched(&taken, old)) {
-                    position.publish(RenameFlags::EXCHANGE)?;
-                    return Err(changed_by_others());
-                }
-                Ok(())
+                position.is_taken(old, RenameFlags::EXCHANGE)
             }
             Does::Remove { old } => {
-                if is(position.there()?.as_ref(), old) {
-                    return Ok(());
+                if position.there()?.is_some() {
+                    return position.is_taken(old, RenameFlags::NOREPLACE);
                 }
                 if !position.here()?.is_some_and(|here| is(Some(&here), old) && is_untouched(&here, old)) {
                     return Err(changed_by_others());
                 }
                 position.take_back()?;
-                let taken = position.there()?;
-                if !taken.is_some_and(|taken| is(Some(&taken), old) && is_untouched(&taken, old)) {
-                    position.publish(RenameFlags::NOREPLACE)?;
-                    return Err(changed_by_others());
-                }
-                Ok(())
+                position.is_taken(old, RenameFlags::NOREPLACE)
             }
             Does::Attributes { new, old } => give(tree, &self.place, old, new),
         }

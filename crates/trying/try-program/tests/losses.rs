@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 
 use support::{Bench, can_try, said};
@@ -100,4 +101,41 @@ fn a_file_system_may_have_another_number_after_a_restart() {
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!((lines(&bench, "a"), lines(&bench, "z")), ("1\n".to_owned(), "1\n".to_owned()));
     assert!(!bench.path("r").exists());
+}
+
+#[test]
+fn a_recovery_takes_nothing_that_came_since() {
+    if !can_try() {
+        return;
+    }
+    for others in ["echo theirs > z/more", "echo theirs, longer > z/x", "echo theirs > z/deep/y"] {
+        let bench =
+            cut_short("echo a > a; mkdir -p z/deep; echo x > z/x; echo y > z/deep/y", "echo 1 > a; rm -r z", |bench| {
+                lines(bench, "a") == "1\n" && bench.path("z").exists()
+            });
+        bench.sh(others);
+        let copy = Bench::new();
+        copy.sh(&format!("cp -a {}/. .; echo a > a", bench.path("").display()));
+        let output = recover(&bench);
+        assert_eq!(output.status.code(), Some(1), "{others}: {}", said(&output));
+        assert_eq!(bench.left(), copy.left(), "{others}");
+    }
+}
+
+#[test]
+fn what_was_written_into_what_was_replaced_comes_back() {
+    if !can_try() {
+        return;
+    }
+    // A program that has held the old file open writes into it while the commit is cut short.
+    for script in ["echo 1 > a; echo 1 > z", "rm a; echo 1 > z"] {
+        let bench = cut_short("echo a > a; echo z > z", script, |bench| {
+            lines(bench, "a") != "a\n" && lines(bench, "z") == "z\n"
+        });
+        let mut held = fs::OpenOptions::new().append(true).open(bench.changes().join("stage/0")).expect("it is there");
+        held.write_all(b"theirs\n").expect("ours");
+        let output = recover(&bench);
+        assert_eq!(output.status.code(), Some(1), "{script}: {}", said(&output));
+        assert_eq!(lines(&bench, "a"), "a\ntheirs\n", "{script}");
+    }
 }
