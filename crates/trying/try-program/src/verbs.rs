@@ -61,6 +61,13 @@ fn run_command(options: &Options, command: Vec<OsString>, explored: Option<&Path
             (Some(path), None) => Workspace::prepare(path)?,
             (None, _) => Workspace::create_anywhere()?,
         };
+        if options.retries > 0 && attempts == 1 && workspace.holds_changes()? {
+            return Err(Failure::input(format!(
+                "--retry starts anew with each attempt, and {} holds changes of earlier runs: commit those first, or take an empty \
+                 directory",
+                workspace.path.display()
+            )));
+        }
         workspace.hidden.extend(
             options.hidden.iter().filter(|place| !workspace.hidden.contains(place)).cloned().collect::<Vec<_>>(),
         );

@@ -204,6 +204,13 @@ impl Workspace {
         Ok(numbers.into_iter().map(|number| folder.join(number.to_string())).collect())
     }
 
+    /// Whether an earlier run has left anything in it.
+    pub(crate) fn holds_changes(&self) -> Result<bool, Failure> {
+        let upper = self.path.join("upper");
+        let mut changed = fs::read_dir(&upper).map_err(Failure::doing(upper.display()))?;
+        Ok(!self.records()?.is_empty() || changed.next().is_some())
+    }
+
     /// The path of the next run's record.
     pub(crate) fn next_record(&self) -> Result<PathBuf, Failure> {
         let number =

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 
-use support::{Bench, can_try, said};
+use support::{Bench, can_try, refusal, said};
 
 fn lines(bench: &Bench, name: &str) -> String {
     fs::read_to_string(bench.path(name)).unwrap_or_default()
@@ -138,4 +138,29 @@ fn what_was_written_into_what_was_replaced_comes_back() {
         assert_eq!(output.status.code(), Some(1), "{script}: {}", said(&output));
         assert_eq!(lines(&bench, "a"), "a\ntheirs\n", "{script}");
     }
+}
+
+#[test]
+fn a_retry_never_drops_changes_of_earlier_runs() {
+    if !can_try() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.sh("echo 1 > counter");
+    bench.run_script("echo x > earlier");
+    let changes = bench.changes();
+    let changes = changes.to_str().expect("text");
+    let increment = "read n < counter; echo $((n + 1)) > counter";
+    let others = format!("cd {}; echo 10 > counter", bench.path("").display());
+    let mut command = bench.command(["-y", "-N", changes, "--retry", "2", increment]);
+    let output = command.env("COMMUTANT_TRY_RUN_AT_CHECK", others).output().expect("it starts");
+    assert!(refusal(&output, 2).contains("holds changes of earlier runs"), "{}", said(&output));
+    assert_eq!(bench.commit()["outcome"], "committed");
+    assert_eq!(lines(&bench, "earlier"), "x\n");
+    // Of an empty one, only the attempt's own changes go.
+    let others = format!("cd {}; test -e once || {{ : > once; echo 20 > counter; }}", bench.path("").display());
+    let mut command = bench.command(["-y", "-N", changes, "--retry", "2", increment]);
+    let output = command.env("COMMUTANT_TRY_RUN_AT_CHECK", others).output().expect("it starts");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(lines(&bench, "counter"), "21\n");
 }
