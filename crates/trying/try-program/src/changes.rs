@@ -74,6 +74,8 @@ pub(crate) struct Changes {
     pub(crate) directories: BTreeSet<Place>,
     /// Sockets, which mean nothing without the process that has made them.
     pub(crate) left_out: Vec<Place>,
+    /// Changes that are not wanted.
+    pub(crate) unwanted: Vec<Place>,
 }
 
 /// What a layer changes in a tree, as far as `wanted` says so of a place.
@@ -118,7 +120,11 @@ impl Reader<'_> {
     }
 
     fn remove(&mut self, place: Place, base: Option<Attributes>) -> bool {
-        if base.is_none() || !(self.wanted)(&place) {
+        if base.is_none() {
+            return false;
+        }
+        if !(self.wanted)(&place) {
+            self.found.unwanted.push(place);
             return false;
         }
         let items = vec![(place.clone(), Label::Deleted)];
@@ -188,7 +194,9 @@ impl Reader<'_> {
         let has_other_rights = !self.ownership.shown(now).has_same_rights(&object.attributes);
         let extended = |tree: &Tree| crate::extended::read(tree, &place).map_err(failed());
         let is_change = has_other_time || has_other_rights || extended(self.tree)? != extended(self.layer)?;
-        if is_change && (self.wanted)(&place) {
+        if is_change && !(self.wanted)(&place) {
+            self.found.unwanted.push(place);
+        } else if is_change {
             let mut object = object;
             self.ownership.restore(&mut object.attributes, now);
             if !has_other_time {
@@ -231,6 +239,7 @@ impl Reader<'_> {
         }
         if !(self.wanted)(place) && names.is_empty() {
             items.truncate(position);
+            self.found.unwanted.push(place.clone());
             return None;
         }
         object.names = names;

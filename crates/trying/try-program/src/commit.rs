@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::changes::{self, Changes};
+use crate::attributes::Kind;
+use crate::changes::{self, Change, Changes, What};
 use crate::check::{self, Conflict, Leniency};
 use crate::failure::Failure;
 use crate::filter::Filter;
@@ -137,6 +138,7 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
     if changes.changes.is_empty() {
         return Ok(Outcome::Nothing);
     }
+    refuse_unwanted_below(workspace, &changes, &looks, filter)?;
     let lenient = Leniency { listings: merging == Merging::Disjoint, ..Leniency::default() };
     let conflicts = check::conflicts(&tree, &looks, &changes, &lenient);
     if !conflicts.is_empty() {
@@ -181,6 +183,29 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
             workspace.path.display()
         ))),
     }
+}
+
+/// A directory that goes takes all below it along: nothing of that may be what the patterns leave out.
+fn refuse_unwanted_below(
+    workspace: &Workspace,
+    changes: &Changes,
+    looks: &Looks,
+    filter: &Filter,
+) -> Result<(), Failure> {
+    let is_directory = |change: &&Change| change.base.as_ref().is_some_and(|base| base.kind == Kind::Directory);
+    let goes = |change: &&Change| matches!(change.what, What::Remove | What::Replace);
+    for change in changes.changes.iter().filter(is_directory).filter(goes) {
+        let unwanted = looks.found_below(&change.place).find(|place| !filter.lets_through(place));
+        if let Some(unwanted) = unwanted {
+            return Err(Failure::input(format!(
+                "{unwanted} is left out by -E or -I, but {}, which holds it, would go as a whole: leave that out as well, or nothing \
+                 below it; nothing was changed, and the changes are in {}",
+                change.place,
+                workspace.path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Stages all changes, and makes them durable.

@@ -33,10 +33,15 @@ impl Filter {
     }
 
     pub(crate) fn wants(&self, place: &Place) -> bool {
+        let is_chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.contains(&place.to_string()));
+        is_chosen && self.lets_through(place)
+    }
+
+    /// Whether the patterns let a path through. A choice by hand names what goes as a whole once, and nothing below it.
+    pub(crate) fn lets_through(&self, place: &Place) -> bool {
         let path = place.to_string();
-        let is_chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.contains(&path));
         let is_included = self.included.is_empty() || self.included.iter().any(|pattern| pattern.is_match(&path));
-        is_chosen && is_included && !self.excluded.iter().any(|pattern| pattern.is_match(&path))
+        is_included && !self.excluded.iter().any(|pattern| pattern.is_match(&path))
     }
 }
 

@@ -15,7 +15,7 @@ commutant try: run a command, look at what it would change, and commit all of it
   -x            without the network
   -i PATH       hide PATH from CMD
   -I PATTERN    take only paths that match a regular expression; several add up
-  -E PATTERN    leave out paths that match; several add up
+  -E PATTERN    leave out paths that match; several add up (commit DIR is refused if -I or -E leave out a change)
   -L D1:D2:…    run over the changes of other workspaces, the first one on top (implies -n)
   -t FILE       write which paths CMD has read, and which it has written
   --retry N     with -y: run CMD again when its commit is refused, N times at most

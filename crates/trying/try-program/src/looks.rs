@@ -38,6 +38,16 @@ impl Looks {
         self.of(place).iter().find(|(question, _)| *question == Question::Name).map(|(_, answer)| answer)
     }
 
+    /// Places below another one at which something was found.
+    pub(crate) fn found_below<'a>(&'a self, place: &'a Place) -> impl Iterator<Item = &'a Place> {
+        self.by_place
+            .range(place.clone()..)
+            .map(|(below, _)| below)
+            .take_while(|below| below.relative().starts_with(place.relative()))
+            .filter(move |below| *below != place && below.is_at_or_below(place))
+            .filter(|below| matches!(self.name(below), Some(Answer::Attributes(_))))
+    }
+
     /// Whether a directory on the way to a place was found to be absent.
     pub(crate) fn has_absent_above(&self, place: &Place) -> bool {
         std::iter::successors(place.parent(), Place::parent).any(|above| self.name(&above) == Some(&Answer::Absent))

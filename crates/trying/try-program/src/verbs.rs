@@ -254,6 +254,15 @@ fn summary(options: &Options, directory: &Path) -> Result<u8, Failure> {
 
 fn commit_directory(options: &Options, directory: &Path) -> Result<u8, Failure> {
     let workspace = Workspace::existing(directory)?;
+    let changes =
+        commit::changes_of(&workspace, &commit::tree_of(&workspace)?, &commit::looks_of(&workspace)?, &options.filter)?;
+    // A commit empties its workspace, and what was left out would be lost.
+    if let Some(place) = changes.unwanted.first() {
+        return Err(Failure::input(format!(
+            "{place} would be left out by -I or -E, and be lost, since a commit empties its workspace: commit all of it, or run the \
+             command again with -y and these options"
+        )));
+    }
     let outcome = commit::commit(&workspace, &options.filter, options.merging)?;
     Ok(say_outcome(&outcome, &workspace, options.format, None))
 }

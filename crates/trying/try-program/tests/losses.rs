@@ -164,3 +164,31 @@ fn a_retry_never_drops_changes_of_earlier_runs() {
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(lines(&bench, "counter"), "21\n");
 }
+
+#[test]
+fn what_the_patterns_leave_out_is_not_lost() {
+    if !can_try() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.sh("mkdir -p proj/keep other; echo k > proj/keep/k; echo x > proj/x; echo o > other/o");
+    let before = bench.left();
+    for script in ["rm -r proj", "rm -r proj; mkdir proj; echo new > proj/new", "rm -r proj; echo file > proj"] {
+        let line = refusal(&bench.run(["-y", "-E", "/keep/", script]), 2);
+        assert!(line.contains("proj/keep/k is left out"), "{script}: {line}");
+        assert_eq!(bench.left(), before, "{script}");
+    }
+    assert!(bench.run(["-y", "-E", "/keep/", "rm -r other"]).status.success());
+    assert!(!bench.path("other").exists());
+    // A commit of a workspace drops nothing that it held.
+    bench.run_script("echo 1 > one; echo 2 > two; rm proj/x; chmod 600 proj/keep/k");
+    let changes = bench.changes();
+    let changes = changes.to_str().expect("text");
+    for pattern in ["/two$", "/one$", "/x$", "/k$"] {
+        let line = refusal(&bench.run(["commit", "-E", pattern, changes]), 2);
+        assert!(line.contains("would be left out"), "{line}");
+        assert!(!bench.path("one").exists());
+    }
+    assert!(bench.run(["commit", "-E", "/three$", changes]).status.success());
+    assert!(bench.path("one").exists() && bench.path("two").exists() && !bench.path("proj/x").exists());
+}
