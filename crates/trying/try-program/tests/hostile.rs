@@ -174,6 +174,10 @@ fn a_program_does_not_get_out() {
     let tries = [
         "mount --bind / /mnt && exit 9".to_owned(),
         "mknod disk b 254 0 && cat disk >/dev/null && exit 9".to_owned(),
+        "mknod /dev/disk c 1 5 && head -c 1 /dev/disk >/dev/null && exit 9".to_owned(),
+        // Process 1 has no more rights than the command, which may trace it.
+        "while read -r key value; do case $key in CapPrm:|CapEff:) test $((0x$value >> 21 & 1)) = 0 || exit 9;; esac; done < /proc/1/status"
+            .to_owned(),
         "echo 1 > /proc/sys/vm/overcommit_memory && exit 9".to_owned(),
         format!("for p in /proc/[0-9]*/root{victim}; do echo broken > $p; done"),
         "chroot /proc/1/cwd true && exit 9".to_owned(),

@@ -150,19 +150,36 @@ fn start(plan: &Plan, control: &mut std::os::unix::net::UnixStream) -> Result<u3
 /// Keeps what the command does within its tree and its processes.
 fn give_up_rights(right: Right) -> rustix::io::Result<()> {
     match right {
-        Right::Root => TAKEN_FROM_ROOT
-            .into_iter()
-            .filter(|capability| rustix::thread::capability_is_in_bounding_set(*capability).unwrap_or(false))
-            .try_for_each(rustix::thread::remove_capability_from_bounding_set),
+        Right::Root => {
+            TAKEN_FROM_ROOT
+                .into_iter()
+                .filter(|capability| rustix::thread::capability_is_in_bounding_set(*capability).unwrap_or(false))
+                .try_for_each(rustix::thread::remove_capability_from_bounding_set)?;
+            // This process as well: the command may trace it.
+            let taken = TAKEN_FROM_ROOT.into_iter().collect::<CapabilitySet>();
+            keep_of_own(CapabilitySet::all() - taken)
+        }
         Right::User => {
             rustix::thread::clear_ambient_capability_set()?;
             let mut sets = rustix::thread::capabilities(None)?;
             sets.inheritable = CapabilitySet::empty();
             rustix::thread::set_capabilities(None, sets)?;
             // A root of the namespace would have all rights in it again with its next program.
-            if nix::unistd::geteuid().is_root() { give_up_rights(Right::Root) } else { Ok(()) }
+            match nix::unistd::geteuid().is_root() {
+                true => give_up_rights(Right::Root),
+                false => keep_of_own(CapabilitySet::empty()),
+            }
         }
     }
+}
+
+/// Leaves this process no other rights than these.
+fn keep_of_own(kept: CapabilitySet) -> rustix::io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.effective &= kept;
+    sets.permitted &= kept;
+    sets.inheritable &= kept;
+    rustix::thread::set_capabilities(None, sets)
 }
 
 /// Closes what this program was given open besides the three standard streams: no run may have it.

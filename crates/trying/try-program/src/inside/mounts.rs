@@ -154,7 +154,9 @@ fn mount_processes(right: Right, at: &Path) -> Result<(), Failure> {
 
 fn mount_devices(at: &Path) -> Result<(), Failure> {
     let failed = || Failure::doing("making /dev");
-    mount("tmpfs", at, "tmpfs", MountFlags::NOSUID, c"mode=755").map_err(Failure::calling("mounting /dev"))?;
+    // What a root of the run makes there is no device; those below are mounts, which keep their own flags.
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", at, "tmpfs", flags, c"mode=755").map_err(Failure::calling("mounting /dev"))?;
     for name in DEVICES {
         let (from, to) = (Path::new("/dev").join(name), at.join(name));
         if from.exists() {
