@@ -16,6 +16,7 @@ use crate::filter::Filter;
 use crate::journal;
 use crate::layer;
 use crate::looks::Looks;
+use crate::mounted;
 use crate::ownership::Ownership;
 use crate::place::Place;
 use crate::publish::{self, Published};
@@ -138,7 +139,7 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
     if changes.changes.is_empty() {
         return Ok(Outcome::Nothing);
     }
-    refuse_unwanted_below(workspace, &changes, &looks, filter)?;
+    refuse_what_would_go_along(workspace, &changes, &looks, filter)?;
     let lenient = Leniency { listings: merging == Merging::Disjoint, ..Leniency::default() };
     let conflicts = check::conflicts(&tree, &looks, &changes, &lenient);
     if !conflicts.is_empty() {
@@ -185,8 +186,8 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
     }
 }
 
-/// A directory that goes takes all below it along: nothing of that may be what the patterns leave out.
-fn refuse_unwanted_below(
+/// A directory that goes takes all below it along: nothing of that may be what the patterns leave out, or another mount.
+fn refuse_what_would_go_along(
     workspace: &Workspace,
     changes: &Changes,
     looks: &Looks,
@@ -194,7 +195,16 @@ fn refuse_unwanted_below(
 ) -> Result<(), Failure> {
     let is_directory = |change: &&Change| change.base.as_ref().is_some_and(|base| base.kind == Kind::Directory);
     let goes = |change: &&Change| matches!(change.what, What::Remove | What::Replace);
+    let mounts = mounted::places()?;
     for change in changes.changes.iter().filter(is_directory).filter(goes) {
+        if let Some(mount) = mounts.iter().find(|mount| mount.is_at_or_below(&change.place)) {
+            return Err(Failure::Run(format!(
+                "{mount} is a mount, and {} would go as a whole: unmount it, or leave that out; nothing was changed, and the changes are \
+                 in {}",
+                change.place,
+                workspace.path.display()
+            )));
+        }
         let unwanted = looks.found_below(&change.place).find(|place| !filter.lets_through(place));
         if let Some(unwanted) = unwanted {
             return Err(Failure::input(format!(

@@ -40,6 +40,7 @@ mod layer;
 mod looks;
 #[cfg(target_os = "linux")]
 mod machine;
+mod mounted;
 #[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]

@@ -282,18 +282,21 @@ pub(crate) fn stat_at(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Op
     }
 }
 
-/// Removes a name and all below it; nothing to remove is no error.
+/// Removes a name and all below it, and nothing of another mount, which is `EBUSY`; nothing to remove is no error.
 pub(crate) fn remove_all(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<()> {
     let c_name = CString::new(name).map_err(|_| Errno::INVAL)?;
     match stat_at(directory, name)?.map(|found| found.kind) {
         None => Ok(()),
         Some(Kind::Directory) => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let inner = match rustix::fs::openat(directory, &c_name, flags, Mode::empty()) {
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            let open = || openat2(directory, &c_name, flags, Mode::empty(), resolve);
+            let inner = match open() {
+                Err(Errno::XDEV) => return Err(Errno::BUSY),
                 Err(Errno::ACCESS) => {
                     // Its owner may not list it: it is about to go.
                     rustix::fs::chmodat(directory, &c_name, Mode::RWXU, AtFlags::empty())?;
-                    rustix::fs::openat(directory, &c_name, flags, Mode::empty())?
+                    open()?
                 }
                 opened => opened?,
             };

@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
 use support::{Bench, can_try, refusal, said};
 
@@ -191,4 +192,43 @@ fn what_the_patterns_leave_out_is_not_lost() {
     }
     assert!(bench.run(["commit", "-E", "/three$", changes]).status.success());
     assert!(bench.path("one").exists() && bench.path("two").exists() && !bench.path("proj/x").exists());
+}
+
+#[test]
+fn what_is_mounted_below_a_directory_stays() {
+    if !can_try() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.sh("mkdir -p 'outer/in ner'; echo x > outer/x");
+    let program = env!("CARGO_BIN_EXE_commutant-try");
+    let changes = bench.changes();
+    let changes = changes.display();
+    let mount = "mount -t tmpfs inner 'outer/in ner' && echo y > 'outer/in ner/y'";
+    // Mounted when the commit begins.
+    let script = format!(
+        "{mount}; {program} -N {changes} 'rm -rf outer; true'; {program} commit {changes} && exit 9; cat outer/x 'outer/in ner/y'"
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-uc", &script])
+        .current_dir(bench.path(""))
+        .env("TRY_SHELL", "/bin/sh")
+        .output()
+        .expect("there is unshare");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "x\ny\n", "{}", said(&output));
+    assert!(last_line(&output).contains("outer/in ner is a mount"), "{}", said(&output));
+    // Mounted when all is published and what was taken is about to go.
+    let bench = cut_short("mkdir -p outer/inner", "rm -r outer", |bench| bench.changes().join("journal.done").exists());
+    let changes = bench.changes();
+    let changes = changes.display();
+    let script = format!(
+        "inner=$(echo {changes}/stage/*/inner); mount -t tmpfs inner $inner && echo y > $inner/y; \
+         {program} recover {changes} && exit 9; cat $inner/y"
+    );
+    let output = Command::new("unshare").args(["-m", "sh", "-uc", &script]).output().expect("there is unshare");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "y\n", "{}", said(&output));
+    assert!(recover(&bench).status.success());
+    assert!(!bench.path("outer").exists());
 }
