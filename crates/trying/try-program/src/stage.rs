@@ -6,7 +6,6 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -20,14 +19,17 @@ use crate::machine::Right;
 use crate::place::Place;
 use crate::step::{Does, Step, Trouble, Where, give_to};
 use crate::tree::{Tree, attributes_of, stat_at};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, random_name};
 
-/// The name of what a workspace stages beside its place.
-pub(crate) fn name_beside(workspace: &Workspace, number: usize) -> String {
-    let own = workspace.path.file_name().map_or(0, |name| {
-        name.as_bytes().iter().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)))
-    });
-    format!(".commutant-try-{own:016x}-{number}")
+/// A free name for what a commit stages in the directory of its place. It is the commit's own: neither another workspace's nor one that
+/// was there, since all that has this name is removed in the end.
+fn name_beside(parent: &OwnedFd, number: usize) -> rustix::io::Result<String> {
+    loop {
+        let name = format!(".commutant-try-{}-{number}", random_name());
+        if stat_at(parent, name.as_bytes())?.is_none() {
+            return Ok(name);
+        }
+    }
 }
 
 /// Which mount an open directory is on.
@@ -45,10 +47,10 @@ pub(crate) fn places(
 ) -> Result<Vec<(Where, String)>, Failure> {
     let own = mount_of(stage).map_err(Failure::calling(workspace.path.display()))?;
     let where_of = |(number, change): (usize, &Change)| {
-        let parent = tree.open_parent(&change.place).and_then(|parent| mount_of(&parent));
-        let mount = parent.map_err(Failure::calling(format!("{}: its directory", change.place)))?;
-        let is_own = mount == own;
-        let name = if is_own { number.to_string() } else { name_beside(workspace, number) };
+        let failed = || Failure::calling(format!("{}: its directory", change.place));
+        let parent = tree.open_parent(&change.place).map_err(failed())?;
+        let is_own = mount_of(&parent).map_err(failed())? == own;
+        let name = if is_own { number.to_string() } else { name_beside(&parent, number).map_err(failed())? };
         Ok((if is_own { Where::Workspace } else { Where::Beside }, name))
     };
     changes.iter().enumerate().map(where_of).collect()

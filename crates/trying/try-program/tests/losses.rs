@@ -232,3 +232,29 @@ fn what_is_mounted_below_a_directory_stays() {
     assert!(recover(&bench).status.success());
     assert!(!bench.path("outer").exists());
 }
+
+#[test]
+fn a_name_of_another_workspace_stays() {
+    if !can_try() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.sh("mkdir inner");
+    let changes = bench.changes();
+    // The name that each workspace of this name would stage its first change under, if it came from the name alone.
+    let own = b"changes".iter().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    let theirs = format!("inner/.commutant-try-{own:016x}-0");
+    let script = format!(
+        "mount -t tmpfs inner inner && echo old > inner/file; {program} -N {changes} 'echo new > inner/file'; \
+         echo theirs > {theirs}; {program} commit {changes}; cat inner/file {theirs}; ls -A inner | wc -l",
+        program = env!("CARGO_BIN_EXE_commutant-try"),
+        changes = changes.display(),
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-uc", &script])
+        .current_dir(bench.path(""))
+        .env("TRY_SHELL", "/bin/sh")
+        .output()
+        .expect("there is unshare");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "new\ntheirs\n2\n", "{}", said(&output));
+}
