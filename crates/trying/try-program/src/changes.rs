@@ -15,6 +15,7 @@ use crate::layer::{Held, Object};
 use crate::looks::Looks;
 use crate::ownership::Ownership;
 use crate::place::Place;
+use crate::question::Answer;
 use crate::tree::Tree;
 
 /// What happens at a place.
@@ -140,7 +141,7 @@ impl Reader<'_> {
         }
         let is_same_file =
             base.as_ref().is_some_and(|base| base.kind == Kind::File && object.attributes.kind == Kind::File);
-        if is_same_file && self.has_same_data(&place)? {
+        if is_same_file && self.is_as_found(&place, base.as_ref()) && self.has_same_data(&place)? {
             self.change_attributes(place, base, object, true)?;
             return Ok(false);
         }
@@ -153,6 +154,15 @@ impl Reader<'_> {
         let what = if base.is_some() { What::Replace } else { What::Create };
         self.found.changes.push(Change { place, what, base, object: Some(object), items });
         Ok(true)
+    }
+
+    /// Whether a file is still the version that the command has found. If not, equal bytes are a change of others that happens to be
+    /// the command's: of two that count from 0 to 1 one has to count again.
+    fn is_as_found(&self, place: &Place, base: Option<&Attributes>) -> bool {
+        match (self.looks.name(place), base) {
+            (Some(Answer::Attributes(then)), Some(base)) => base.is_same_version(then),
+            _ => true,
+        }
     }
 
     /// A file that is replaced keeps its group; one of another user could not keep its owner.

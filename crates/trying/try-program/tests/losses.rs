@@ -258,3 +258,17 @@ fn a_name_of_another_workspace_stays() {
         .expect("there is unshare");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "new\ntheirs\n2\n", "{}", said(&output));
 }
+
+#[test]
+fn equal_bytes_of_others_are_a_change_of_others() {
+    if !can_try() {
+        return;
+    }
+    // Both have counted from 0 to 1, at the same time as far as the clock of the file system says.
+    let bench = Bench::new();
+    bench.sh("echo 0 > counter");
+    let count = "echo 1 > counter; touch -d 2001-01-01 counter";
+    bench.run_script(&format!("read n < counter; {count}"));
+    bench.sh(count);
+    assert_eq!(bench.commit()["outcome"], "refused");
+}
