@@ -272,3 +272,28 @@ fn equal_bytes_of_others_are_a_change_of_others() {
     bench.sh(count);
     assert_eq!(bench.commit()["outcome"], "refused");
 }
+
+#[test]
+fn a_recovery_waits_for_the_file_system_of_the_commit() {
+    if !can_try() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.sh("mkdir inner");
+    // A commit is cut short once it is decided; then another file system is mounted where the first one was.
+    let script = format!(
+        "mount -t tmpfs inner inner; echo old > inner/file; {program} -N {changes} 'echo new > inner/file'; place=0; \
+         until test -e {changes}/journal; do place=$((place + 1)); COMMUTANT_TRY_END_AT=$place {program} commit {changes}; done; \
+         mount -t tmpfs other inner; echo other > inner/file; {program} recover {changes}; echo $?; \
+         ls {changes} | grep journal; cat inner/file; umount inner; {program} recover {changes} >/dev/null; echo $?; cat inner/file",
+        program = env!("CARGO_BIN_EXE_commutant-try"),
+        changes = bench.changes().display(),
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-uc", &script])
+        .current_dir(bench.path(""))
+        .env("TRY_SHELL", "/bin/sh")
+        .output()
+        .expect("there is unshare");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "3\njournal\nother\n0\nnew\n", "{}", said(&output));
+}
