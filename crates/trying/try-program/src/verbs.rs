@@ -63,7 +63,7 @@ fn run_command(options: &Options, command: Vec<OsString>, explored: Option<&Path
         };
         if options.retries > 0 && attempts == 1 && workspace.holds_changes()? {
             return Err(Failure::input(format!(
-                "--retry starts anew with each attempt, and {} holds changes of earlier runs: commit those first, or take an empty \
+                "--retry begins again with each attempt, and {} holds changes of earlier runs: commit those first, or take an empty \
                  directory",
                 workspace.path.display()
             )));

@@ -14,7 +14,7 @@ fn lines(bench: &Bench, name: &str) -> String {
     fs::read_to_string(bench.path(name)).unwrap_or_default()
 }
 
-/// Prepares a bench anew and commits until a later place each time, until the commit was cut short where `is_there` says so.
+/// Prepares a bench and commits until a later place each time, until the commit was cut short where `is_there` says so.
 fn cut_short(before: &str, script: &str, is_there: impl Fn(&Bench) -> bool) -> Bench {
     for place in 1..64 {
         let bench = Bench::new();
