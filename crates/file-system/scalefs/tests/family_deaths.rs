@@ -177,7 +177,7 @@ fn survive((_, ends, act): Act, access: u64) -> Option<Lost> {
         }
     }
     process.exit(fs, &core, &Patience);
-    (0..8).for_each(|_| [&core, &heir].into_iter().for_each(|core| fs.maintain(core, &Patience)));
+    (0..24).for_each(|_| [&core, &heir].into_iter().for_each(|core| fs.maintain(core, &Patience)));
     Some(Lost { ends, pages: pool.total() - pool.free_pages(), left_bytes: world.arena().live_bytes() })
 }
 
