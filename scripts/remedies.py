@@ -2,7 +2,7 @@
 
 For each series of Linux it first takes the run of the trimmed kernel (`runs/remedies/6.1/base`, all tests of posix18,
 and again for the noise). What is there already is not done again, so an interrupted demonstration goes on. Prints a
-table per series: tests, foretold, freed as predicted, besides, left by noise alone, worse, new, wrong.
+table per series: tests, predicted, freed as predicted, besides, left by noise alone, worse, new, wrong.
 """
 
 from __future__ import annotations

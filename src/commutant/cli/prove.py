@@ -46,7 +46,7 @@ def command(
     format_: str,
     output: Path | None,
 ) -> int:
-    """Says which tests of BASE are freed in NEW, as predicted and besides, and which were foretold but still share.
+    """Says which tests of BASE are freed in NEW, as predicted and besides, and which were predicted but still share.
 
     Also says which findings have only moved to another name, and what is new above the noise of two runs of BASE.
     Several NEW are compared one after the other. Exit code 1 if something new appeared in one of them. `--format c`

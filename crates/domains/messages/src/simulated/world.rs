@@ -24,7 +24,7 @@ pub struct Stall {
 impl fmt::Display for Stall {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waiting: Vec<String> = self.waiting.iter().map(ToString::to_string).collect();
-        write!(formatter, "nobody goes on: {} wait for messages that nobody sends", waiting.join(", "))
+        write!(formatter, "no domain goes on: {} wait for messages that none sends", waiting.join(", "))
     }
 }
 
