@@ -34,6 +34,7 @@ def build(folder: Path, project: Path = ROOT, **environment: str) -> Path:
     """
     when = os.environ.get("SOURCE_DATE_EPOCH") or _time_of_commit()
     command: list[str | Path] = [VENV / "bin" / "maturin", "build", "--quiet", "--release", "--offline"]
+    command += ["--compression-level", "9"]
     with (project / "pyproject.toml").open("rb") as file:
         name = tomllib.load(file)["project"]["name"]
     for before in folder.glob(f"{name}-*.whl"):

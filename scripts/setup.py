@@ -35,7 +35,10 @@ LOCK = ROOT / "requirements-dev.lock"
 SCALEFS = ROOT / "packages" / "scalefs"
 ARTIFACTS = ROOT / "src" / "commutant" / "_artifacts"
 
-WITHOUT_LINES = ("-C", "strip=debuginfo")
+ONE_UNIT = ("-C", "codegen-units=1")
+"""What a compiler makes of a crate in parts, it describes in parts: whole, it takes a twentieth less of the wheel."""
+
+WITHOUT_LINES = (*ONE_UNIT, "-C", "strip=debuginfo")
 """Of what no stack is named after, three quarters are lines that nothing reads. Names of functions stay."""
 
 
@@ -102,7 +105,7 @@ def artifacts(toolchain: Toolchain) -> None:
         install_file(toolchain.build("checker/runner", "bin", *flags), runner)
     with timed("runner of scalefs", "built"):
         # At fixed addresses, so that those in a trace are those of its symbols; with lines, which its findings name.
-        fixed = ("-C", "target-feature=+crt-static", "-C", "relocation-model=static")
+        fixed = (*ONE_UNIT, "-C", "target-feature=+crt-static", "-C", "relocation-model=static")
         install_file(toolchain.build("file-system/scalefs-runner", "bin", *fixed), scalefs_runner)
     with timed("runner of libraries", "built"):
         # Dynamic, since it loads shared objects.
@@ -132,13 +135,16 @@ def pages() -> None:
         (ROOT / "crates" / "locks" / "lock-annotation" / "include", ARTIFACTS / "include"),
     ):
         shutil.rmtree(destination, ignore_errors=True)
-        shutil.copytree(source, destination, ignore=shutil.ignore_patterns("*.svg", "*.png"))
+        shutil.copytree(source, destination, ignore=shutil.ignore_patterns("*.svg", "*.png", "*.webp"))
 
 
 def install_file(built: Path, destination: Path) -> None:
-    """Replaces the destination in one step: an emulator that has the old file mapped keeps it."""
+    """Replaces the destination in one step: an emulator that has the old file mapped keeps it.
+
+    Where variables live is left out: no finding needs it, and the standard library of Debian's Rust says it.
+    """
     temporary = destination.with_name(destination.name + ".new")
-    shutil.copy2(built, temporary)
+    run(["objcopy", "--remove-section=.debug_loc", "--remove-section=.debug_loclists", built, temporary])
     temporary.replace(destination)
 
 

@@ -174,7 +174,7 @@ def test_stacks_get_inlined_functions_with_their_lines() -> None:
     outer = [frame for frame in expanded.first.stack if "+0x" in frame]
     assert [frame.split(" ")[0] for frame in outer] == frames
     placed = [frame for frame in outer if " " in frame]
-    assert len(placed) > len(outer) / 2
+    assert len(placed) > len(outer) / 4  # how many is the compiler's choice: two thirds with 1.95, a third with 1.96
     assert all(re.search(r" crates/file-system/posix-calls/src/data\.rs:[1-9]\d*$", frame) for frame in placed)
     assert expanded.second.stack == ("f+0x1",)  # no such symbol
 
