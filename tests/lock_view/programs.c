@@ -174,6 +174,39 @@ static void run_on_own_stacks(void)
         pthread_join(threads[i], NULL);
 }
 
+/* Main takes a lock before there are others, and threads share locks on its stack and on the heap. */
+struct guarded { pthread_mutex_t lock; long value; };
+static struct guarded *on_stack, *on_heap[2];
+
+static void *guards(void *argument)
+{
+    struct guarded *all[] = {on_stack, on_heap[0], on_heap[1]};
+    for (int i = 0; i < ROUNDS; i++) {
+        struct guarded *one = all[i % 3];
+        pthread_mutex_lock(&one->lock);
+        one->value++;
+        pthread_mutex_unlock(&one->lock);
+    }
+    known(argument);
+    return NULL;
+}
+
+static void start_up(void)
+{
+    struct guarded own = {PTHREAD_MUTEX_INITIALIZER, 0};
+    on_stack = &own;
+    for (int i = 0; i < 2; i++) {
+        on_heap[i] = calloc(1, sizeof own);
+        pthread_mutex_init(&on_heap[i]->lock, NULL);
+    }
+    for (int i = 0; i < 700; i++) {
+        pthread_mutex_lock(i % 2 ? &known_lock : &output_lock);
+        common_place.value++;
+        pthread_mutex_unlock(i % 2 ? &known_lock : &output_lock);
+    }
+    run(guards);
+}
+
 static void *wait_for_main(void *main_thread)
 {
     pthread_join(*(pthread_t *)main_thread, NULL);
@@ -218,6 +251,10 @@ int main(int count, char **arguments)
         run_on_own_stacks();
     } else if (!strcmp(name, "turns")) {
         run(turns);
+    } else if (!strcmp(name, "alone")) {
+        known(NULL);
+    } else if (!strcmp(name, "start_up")) {
+        start_up();
     } else if (!strcmp(name, "crash")) {
         run(known);
         kill(getpid(), number);
@@ -254,9 +291,9 @@ int main(int count, char **arguments)
         run(known);
         execl("/bin/true", "true", NULL);
     } else if (!strcmp(name, "misuse")) {
+        run(known);
         pthread_mutex_unlock(&known_lock);
         pthread_mutex_lock(&turn_lock);
-        run(known);
     } else {
         fprintf(stderr, "programs: no such program: %s\n", name);
         return 2;

@@ -72,14 +72,14 @@ def test_the_document_fits_its_schema(program: str) -> None:
 def test_the_document_stands_alone_on_standard_output() -> None:
     """What the program printed stood in front of the document."""
     answer = locks("--format", "json", "--", "/bin/echo", "from the program")
-    assert json.loads(answer.stdout)["schema_version"] == 5
+    assert json.loads(answer.stdout)["schema_version"] == 6
     assert answer.stderr == "from the program\n"
     without = subprocess.run(
         ["sh", "-c", '"$@" 2>&-', "sh", COMMUTANT, "locks", "--format", "json", "--", "/bin/echo"],
         stdout=subprocess.PIPE,
         check=True,
     )
-    assert json.loads(without.stdout)["schema_version"] == 5
+    assert json.loads(without.stdout)["schema_version"] == 6
 
 
 def test_a_name_like_an_option_is_no_option_of_the_emulator(

@@ -126,6 +126,34 @@ def test_what_lies_beside_a_stack_is_shared(programs: str) -> None:
     assert known.mean_conflicting_bytes == 9
 
 
+def test_start_up_is_apart(programs: str) -> None:
+    """What one thread did before there was another: its sections counted among those of the work, and with them."""
+    result = studied(programs, "start_up", "100")
+    known, start_up = lock(result, "known_lock"), result.record.start_up
+    assert (known.acquired, known.independence_percent()) == (THREADS * ROUNDS, 100)
+    assert [caller.name.split()[0] for caller in known.callers] == ["known"]
+    assert not [one.name for one in result.classes if one.name == "output_lock"], "the work took none of it"
+    assert start_up is not None and start_up.acquires >= 700 and start_up.locks >= 2
+    assert 0 < start_up.instructions < result.record.instructions + start_up.instructions
+
+
+def test_a_program_of_one_thread_has_no_start_up(programs: str) -> None:
+    run = record_program([programs, "alone"], timeout_seconds=PATIENCE_SECONDS)
+    assert run.records[0].start_up is None
+    assert lock(study(run.records[0]), "known_lock").acquired == ROUNDS
+
+
+def test_instances_are_named_by_their_memory(programs: str) -> None:
+    run = record_program([programs, "start_up", "100"], timeout_seconds=PATIENCE_SECONDS)
+    own = [one.name for one in study(run.records[0], by="instance").classes if "guards" in one.name]
+    assert sorted(own) == [
+        "lock of guards (on the heap)",
+        "lock of guards (on the heap, 2)",
+        "lock of guards (on the stack of main)",
+    ]
+    assert lock(study(run.records[0], by="instance"), "known_lock").acquired == THREADS * ROUNDS
+
+
 def test_locks_have_names_after_the_first_thread_has_ended(programs: str) -> None:
     """A process shows its mappings no more then, but its threads do."""
     assert lock(studied(programs, "leave", "50"), "known_lock").acquired == THREADS * ROUNDS

@@ -83,14 +83,16 @@ def lock() -> dict[str, Any]:
 
 def record() -> dict[str, Any]:
     return {
-        "schema_version": 5,
+        "schema_version": 6,
         "kind": "lock-record",
         "process_id": 1,
         "threads": 2,
         "instructions": 100,
         "nanoseconds": 100,
+        "start_up": {"instructions": 60, "nanoseconds": 50, "acquires": 7, "locks": 2},
         "crowds": [8, 16, 32],
         "mappings": [{"start": 4096, "end": 8192, "offset": 0, "path": "/nonexistent"}],
+        "stacks": [{"thread": 0, "start": 65536, "end": 69632}],
         "locks": [lock(), lock() | {"address": 128}],
         "kernel": None,
     }
@@ -171,6 +173,16 @@ def test_readers_that_meet_in_their_locks_word_are_said(tmp_path: Path, other: d
     assert text in verdict(study(read_record(written(tmp_path, whole)))).text
 
 
+def test_a_lock_of_one_thread_alone_does_not_hide_one_that_keeps_others_out(tmp_path: Path) -> None:
+    alone = readers(threads=[{"thread": 1, "sections": [1]}])
+    shared = lock() | {"class": {"name": "shared", "known": True, "family": "mutex"}, "hold": readers()["hold"]}
+    for held, name in ((4000, "shared"), (100, "None")):
+        hold = {"total": {"instructions": held, "nanoseconds": 5}, "longest": {"instructions": 90, "nanoseconds": 5}}
+        whole = record() | {"instructions": 40_000, "locks": [alone, shared | {"hold": hold, "acquires": 9}]}
+        found = verdict(study(read_record(written(tmp_path, whole)))).lock
+        assert (found.name if found else "None") == name
+
+
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [(*path, key) for key, _ in items] + [found for key, item in items for found in paths(item, (*path, key))]
@@ -193,7 +205,7 @@ def test_a_damaged_record_is_refused_or_read(tmp_path_factory: pytest.TempPathFa
         assert "\n" not in str(error) and str(file) in str(error)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 5, "kind": "lock-record"}', "\xff"])
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"schema_version": 6, "kind": "lock-record"}', "\xff"])
 def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     path.write_bytes(text.encode("latin-1"))

@@ -49,6 +49,23 @@ class MappedFile(Part, frozen=True):
     path: str
 
 
+class StackMemory(Part, frozen=True):
+    """The memory of a stack, at `start` to `end` (excluded); `thread` is the recorder's number, 0 for the first."""
+
+    thread: Count
+    start: Count
+    end: Count
+
+
+class StartUp(Part, frozen=True):
+    """What a program did before it had a second thread: acquires of so many locks. No lock kept anyone out then."""
+
+    instructions: Count
+    nanoseconds: Count
+    acquires: Count
+    locks: Count
+
+
 class AccessSide(Part, frozen=True):
     """One side of a conflict: whether it wrote, and its call stack, the accessing instruction first."""
 
@@ -233,15 +250,17 @@ class LockRecord(Part, frozen=True):
         return self.source == "inlined"
 
 
-class Recording(Document, frozen=True, tag=5):
-    """What was recorded of one process."""
+class Recording(Document, frozen=True, tag=6):
+    """What was recorded of one process; `start_up` is left out of all else, and null where there was one thread."""
 
     process_id: Count
     threads: Count
     instructions: Count
     nanoseconds: Count
+    start_up: StartUp | None
     crowds: tuple[Count, ...]
     mappings: tuple[MappedFile, ...]
+    stacks: tuple[StackMemory, ...]
     locks: tuple[LockRecord, ...]
     kernel: KernelCounts | None
     kind: Literal["lock-record"] = "lock-record"

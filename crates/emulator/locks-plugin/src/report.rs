@@ -1,6 +1,7 @@
 //! The report: one JSON document per process or kernel, read by `commutant.lock_view.record`; replaced as a whole.
 
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use lock_study::{CROWDS, FieldReport, FieldSet, KindReport, LockReport, Span, Spans, WINDOWS};
@@ -72,6 +73,28 @@ pub struct LockRecord {
     pub report: LockReport,
 }
 
+/// What a program did before it had a second thread: no lock kept anyone out then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartUp {
+    /// Instructions.
+    pub instructions: u64,
+    /// Time.
+    pub nanoseconds: u64,
+    /// Acquires of locks.
+    pub acquires: u64,
+    /// Locks that were acquired.
+    pub locks: u64,
+}
+
+/// The memory of a thread's stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackMemory {
+    /// The recorder's number of the thread; the first has 0.
+    pub thread: u32,
+    /// Its addresses.
+    pub addresses: Range<u64>,
+}
+
 /// All of it.
 pub struct Record<'a> {
     /// The process.
@@ -82,8 +105,12 @@ pub struct Record<'a> {
     pub instructions: u64,
     /// Time since the start.
     pub nanoseconds: u64,
+    /// What is left out of these, and of all locks.
+    pub start_up: Option<StartUp>,
     /// Where files are mapped.
     pub mappings: &'a [Mapping],
+    /// Where stacks lie.
+    pub stacks: Vec<StackMemory>,
     /// Locks with at least one section.
     pub locks: Vec<LockRecord>,
     /// What else was seen of a kernel; null for a program.
@@ -91,7 +118,7 @@ pub struct Record<'a> {
 }
 
 /// Version of the document.
-const SCHEMA_VERSION: u32 = 5;
+const SCHEMA_VERSION: u32 = 6;
 
 impl Record<'_> {
     /// Writes the document beside its place and moves it there, so that a reader finds the old one or the new one.
@@ -120,8 +147,10 @@ impl Serialize for Record<'_> {
         map.serialize_entry("threads", &self.thread_count)?;
         map.serialize_entry("instructions", &self.instructions)?;
         map.serialize_entry("nanoseconds", &self.nanoseconds)?;
+        map.serialize_entry("start_up", &self.start_up.map(start_up))?;
         map.serialize_entry("crowds", &CROWDS)?;
         map.serialize_entry("mappings", &mappings.map(mapping).collect::<Vec<_>>())?;
+        map.serialize_entry("stacks", &self.stacks.iter().map(stack).collect::<Vec<_>>())?;
         map.serialize_entry("locks", &Each(&self.locks))?;
         map.serialize_entry("kernel", &self.kernel)?;
         map.end()
@@ -138,6 +167,19 @@ impl Serialize for Each<'_> {
 
 fn mapping(mapping: &Mapping) -> Value {
     json!({"start": mapping.start, "end": mapping.end, "offset": mapping.offset, "path": mapping.path})
+}
+
+fn start_up(seen: StartUp) -> Value {
+    json!({
+        "instructions": seen.instructions,
+        "nanoseconds": seen.nanoseconds,
+        "acquires": seen.acquires,
+        "locks": seen.locks,
+    })
+}
+
+fn stack(stack: &StackMemory) -> Value {
+    json!({"thread": stack.thread, "start": stack.addresses.start, "end": stack.addresses.end})
 }
 
 fn lock(lock: &LockRecord) -> Value {

@@ -118,6 +118,24 @@ fn a_lock_in_reused_memory_starts_a_new_history() {
     }
 }
 
+#[test]
+fn what_was_set_aside_is_counted_and_met_by_nothing() {
+    for renews in [false, true] {
+        let mut recorder = Recorder::new(Options::default());
+        recorder.section(1, &[], &[0x1000]);
+        let id = recorder.lock();
+        recorder.study.acquire(id, 1, Exclusion::Exclusive, 7, at(20));
+        if renews {
+            recorder.study.suspend();
+            recorder.study.renew(LOCK);
+        }
+        assert_eq!(recorder.study.set_aside(), (1, 1));
+        recorder.section(2, &[], &[0x1000]);
+        let report = recorder.report();
+        assert_eq!((report.generations, report.acquires, report.sections, report.pairs.compared), (1, 1, 1, 0));
+    }
+}
+
 /// A program that makes and destroys locks without end had a report of each.
 #[test]
 fn locks_in_reused_memory_take_bounded_memory() {

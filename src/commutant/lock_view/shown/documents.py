@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from commutant.documents import Count, Document, Measure, Part, Percent
-from commutant.lock_view.record import GRANULARITIES_BYTES, WINDOWS_SECTIONS, LockFamily
+from commutant.lock_view.record import GRANULARITIES_BYTES, WINDOWS_SECTIONS, LockFamily, StartUp
 from commutant.lock_view.recording.kernel import KernelRun
 from commutant.lock_view.shown.kernel_table import FAMILIES, NOT_SEEN
 from commutant.lock_view.study.classes import Caller, ConflictField, LockClass, LockStudy
@@ -161,12 +161,13 @@ class KernelEntry(Part, frozen=True, kw_only=True):
     not_seen: tuple[str, ...]
 
 
-class LocksDocument(Document, frozen=True, kw_only=True, tag=5):
+class LocksDocument(Document, frozen=True, kw_only=True, tag=6):
     """Classes of locks in the order of --sort, with what their critical sections conflict on.
 
-    `kernel` is null for a program. `waiting_instructions` is what threads executed while they waited for a lock; it is
-    left out of what shares are taken of. `held_percent` is of all other instructions, those executed with a lock held;
-    with several held at once each counts. `hand_over_instructions` is what a hand-over of a lock costs in the
+    `kernel` is null for a program. `start_up` is what a program did before its second thread: it is left out of all
+    else, and null where there was none. `waiting_instructions` is what threads executed while they waited for a lock;
+    it is left out of what shares are taken of. `held_percent` is of all other instructions, those executed with a lock
+    held; with several held at once each counts. `hand_over_instructions` is what a hand-over of a lock costs in the
     predictions, at least and at most. `classes` counts them all; `locks` has the first --top. `warnings` has the most
     promising first.
     """
@@ -174,6 +175,7 @@ class LocksDocument(Document, frozen=True, kw_only=True, tag=5):
     kernel: KernelEntry | None
     threads: Count
     instructions: Count
+    start_up: StartUp | None
     waiting_instructions: Count
     held_percent: Measure | None
     verdict: VerdictEntry
@@ -193,6 +195,7 @@ def locks_document(study: LockStudy, classes: Sequence[LockClass], run: KernelRu
         kernel=_kernel(run, study) if run else None,
         threads=record.threads,
         instructions=record.instructions,
+        start_up=record.start_up,
         waiting_instructions=study.waiting_instructions,
         held_percent=study.held_percent,
         verdict=VerdictEntry(

@@ -16,7 +16,7 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from commutant.lock_view.shown.table import summary
+from commutant.lock_view.shown.table import start_up_text, summary
 from commutant.lock_view.study.classes import LockClass, LockStudy
 from commutant.lock_view.study.verdict import verdict
 from commutant.lock_view.study.warning import ContentionWarning, warnings
@@ -107,6 +107,7 @@ def render_page(study: LockStudy, classes: Sequence[LockClass], title: str) -> s
         frames_shown=_FRAMES_SHOWN,
         verdict=verdict(study).text,
         summary=summary(study),
+        start_up=start_up_text(study.record),
         style=Markup(style),
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
     )

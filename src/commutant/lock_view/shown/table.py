@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
+from commutant.lock_view.record import Recording
 from commutant.lock_view.shown.advice import print_predictions, print_warnings
 from commutant.lock_view.shown.lines import line, name_cell, number_cell, share_cell, table
 from commutant.lock_view.study.classes import LockClass, LockStudy
@@ -47,6 +48,8 @@ def print_study(study: LockStudy, classes: Sequence[LockClass], console: Console
         console,
         f"{summary(study)}; {plural(record.threads, 'thread')}, {plural(record.instructions, 'instruction')}",
     )
+    if text := start_up_text(record):
+        line(console, text)
     independence, speed_up = study.independence_percent, study.speed_up(0)
     if independence is not None and speed_up is not None:
         line(
@@ -87,6 +90,18 @@ def summary(study: LockStudy) -> str:
     acquired = plural(sum(one.acquired for one in study.classes), "acquire")
     locks = plural(sum(one.instances for one in study.classes), "lock")
     return f"{acquired} of {locks} in {plural(len(study.classes), 'class', 'classes')}"
+
+
+def start_up_text(record: Recording) -> str:
+    """What the program did before there were two threads, in a sentence; empty if it took no lock then."""
+    start_up = record.start_up
+    if start_up is None or not start_up.acquires:
+        return ""
+    share = 100.0 * start_up.instructions / (start_up.instructions + record.instructions or 1)
+    return (
+        f"Start-up is apart: {plural(start_up.acquires, 'acquire')} of {plural(start_up.locks, 'lock')} before the "
+        f"second thread, in {share:.1f} % of all instructions."
+    )
 
 
 def print_coverage(study: LockStudy, classes: Sequence[LockClass], console: Console) -> None:

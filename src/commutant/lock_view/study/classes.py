@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -253,10 +253,9 @@ def study(
     """
     names = names or AddressNames(record)
     classes: dict[tuple[str, LockFamily], LockClass] = {}
+    called = _class_name if by == "class" else _InstanceNames()
     for lock in record.locks:
-        name, family = _class_name(lock, names), _family(lock)
-        if by == "instance":
-            name = f"{name} ({lock.address:#x})" if lock.instances == 1 else f"{name} (others)"
+        name, family = called(lock, names), _family(lock)
         classes.setdefault((name, family), LockClass(name, family)).locks.append(lock)
     for one in classes.values():
         one.fields = _fields(one.locks, names)
@@ -285,6 +284,24 @@ def _class_name(lock: LockRecord, names: Names) -> str:
     if user and user.file.startswith(PLUMBING) and (lock.inlined or user.function.startswith(f"{user.file}+")):
         return f"locks inside {user.file}"
     return f"lock of {user.function}" if user else "lock of unknown code"
+
+
+class _InstanceNames:
+    """Names for single locks: by the memory that they lie in, and the first one, the second one and so on there."""
+
+    def __init__(self) -> None:
+        self._known: Counter[str] = Counter()
+
+    def __call__(self, lock: LockRecord, names: Names) -> str:
+        """The name of the next lock of a record."""
+        name = _class_name(lock, names)
+        if lock.instances > 1:
+            return f"{name} (others)"
+        if lock.klass is None and names.variable(lock.address) == name:
+            return name
+        place = f"{name} ({names.memory(lock.address)}"
+        self._known[place] += 1
+        return f"{place})" if self._known[place] == 1 else f"{place}, {self._known[place]})"
 
 
 def _fields(locks: Sequence[LockRecord], names: Names) -> list[ConflictField]:
@@ -329,7 +346,7 @@ def _field_name(recorded: FieldRecord, names: Names) -> str:
     if recorded.name is not None:
         return recorded.name
     if recorded.kind == "variable":
-        return names.variable(recorded.address) or f"{recorded.address:#x}"
+        return names.variable(recorded.address) or f"data {names.memory(recorded.address)}"
     if recorded.kind == "beside_lock":
         return f"lock+{recorded.offset:#x}"
     places = sorted({str(names.frames(side.addresses[0])[0]) for side in recorded.sides if side.addresses})

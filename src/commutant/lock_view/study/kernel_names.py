@@ -51,6 +51,10 @@ class KernelAddressNames:
 
     owner = user
 
+    def memory(self, address: int) -> str:
+        """The address: a kernel's objects have nothing else that tells those of one type apart."""
+        return f"{address:#x}"
+
     def variable(self, address: int) -> str | None:
         """None: the recorder names a kernel's data."""
         return None

@@ -51,6 +51,7 @@ class AddressNames:
 
     def __init__(self, record: Recording) -> None:
         self._mappings = sorted(record.mappings, key=lambda mapping: mapping.start)
+        self._stacks = record.stacks
         self._files: dict[str, tuple[_native.ProgramFile, int] | None] = {}
         self._frames: dict[int, tuple[Frame, ...]] = {}
         self.unreadable: dict[str, str] = {}
@@ -92,6 +93,16 @@ class AddressNames:
         name, offset = found
         text = f"{name}+{offset:#x}" if offset else name
         return text if mapping.path == self._mappings[0].path else f"{PurePath(mapping.path).name}: {text}"
+
+    def memory(self, address: int) -> str:
+        """What memory an address without a variable lies in, in words: `on the stack of main`, `on the heap`."""
+        for stack in self._stacks:
+            if stack.start <= address < stack.end:
+                return f"on the stack of {f'thread {stack.thread}' if stack.thread else 'main'}"
+        for mapping in self._mappings:
+            if mapping.start <= address < mapping.end:
+                return f"in {PurePath(mapping.path).name}+{address - self._start(mapping.path):#x}"
+        return "on the heap"
 
     def _look_up(self, address: int) -> tuple[Frame, ...]:
         mapping = self._mapping(address)

@@ -26,6 +26,10 @@ def verdict(study: LockStudy) -> LockVerdict:
         return LockVerdict("No lock matters here: none was seen.", None, None)
     known = [one for one in study.classes if one.ranked_hold]
     fullest = max(known, key=study.fullest_percent, default=None)
+    keep_out = [one for one in known if one.reader_writes or one.independence_percent() is not None]
+    in_the_way = max(keep_out, key=study.fullest_percent, default=None)
+    if in_the_way is not None and study.fullest_percent(in_the_way) >= LEAST_HELD_PERCENT:
+        fullest = in_the_way  # what one thread alone holds keeps no one out, however long
     share = study.fullest_percent(fullest) if fullest else 0.0
     if fullest is None or share < LEAST_HELD_PERCENT:
         full = f", and none would be held all the time by fewer than {100 / share:,.0f} threads" if share else ""

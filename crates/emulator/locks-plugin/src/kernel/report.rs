@@ -38,7 +38,9 @@ impl Recorder<KernelNames> {
             thread_count: self.thread_count(),
             instructions: self.instructions(),
             nanoseconds: self.elapsed_nanoseconds(),
+            start_up: None,
             mappings: &[],
+            stacks: Vec::new(),
             locks,
             kernel: json!({
                 "calls": counts.calls,

@@ -99,7 +99,13 @@ fn with_thread<R>(cell: &Cell, action: impl FnOnce(&mut Thread) -> R) -> R {
 
 extern "C" fn on_thread_start(_id: PluginId, vcpu: c_uint) {
     let (Some(slot), Some((_, settings))) = (CELLS.get(vcpu as usize), RECORDER.get()) else { return };
-    let state = Thread::new(THREAD_COUNT.fetch_add(1, Ordering::Relaxed), settings.filters_stack);
+    let number = THREAD_COUNT.fetch_add(1, Ordering::Relaxed);
+    if number > 0
+        && let Some(mut recorder) = recorder()
+    {
+        recorder.has_company(instructions_of_all());
+    }
+    let state = Thread::new(number, settings.filters_stack);
     match cell(vcpu) {
         Some(known) => with_thread(known, |thread| *thread = state),
         None => {

@@ -12,7 +12,7 @@ use super::names::{FieldNames, Key};
 use super::thread::Thread;
 use super::words::{Change, Place, Step, Words, is_taken};
 use crate::arguments::Arguments;
-use crate::report::{FieldRecord, LockRecord, Record, Source, StackRecord};
+use crate::report::{FieldRecord, LockRecord, Record, Source, StackMemory, StackRecord, StartUp};
 
 /// Bytes of a lock that was found by its instructions.
 const INLINED_LOCK_BYTES: u16 = 4;
@@ -88,6 +88,12 @@ impl SpanClock {
         self.since = on.then(|| (Instant::now(), instructions));
         self.number += 1;
     }
+
+    /// Counts from nothing, while it is on.
+    fn restart(&mut self, instructions: u64) {
+        self.switch(true, instructions);
+        self.before = (Duration::ZERO, 0);
+    }
 }
 
 /// The state behind the lock.
@@ -115,8 +121,13 @@ pub struct Recorder {
     /// Sections that others found to be none, or of no use, by thread: it forgets them at its next event.
     void: HashMap<u32, Vec<LockId>>,
     mappings: Vec<Mapping>,
+    /// The threads of stacks, by the lowest address, and where each ends.
+    stack_memory: BTreeMap<u64, (u64, u32)>,
     started: Instant,
     span: SpanClock,
+    /// Whether the program has had one thread only, of which nobody said when to look at it.
+    is_starting: bool,
+    start_up: Option<StartUp>,
     reported: Instant,
     every: Duration,
     /// How long the last report took.
@@ -143,8 +154,11 @@ impl Recorder {
             begun_by: HashMap::new(),
             void: HashMap::new(),
             mappings: Vec::new(),
+            stack_memory: BTreeMap::new(),
             started: Instant::now(),
             span: SpanClock::new(arguments.span.is_none()),
+            is_starting: arguments.span.is_none(),
+            start_up: None,
             reported: Instant::now(),
             every: Duration::from_secs(arguments.every_seconds),
             took: Duration::ZERO,
@@ -291,7 +305,11 @@ impl Recorder {
     /// Has the thread forget the sections that others found to be none. Gives the present moment.
     fn catch_up(&mut self, thread: &mut Thread, instructions: u64) -> Moment {
         if std::process::id() != self.process_id {
-            self.begin_anew(thread);
+            self.begin_anew();
+            thread.abandon();
+        }
+        if let Some(stack) = thread.new_stack() {
+            self.stack_memory.insert(stack.start, (stack.end, thread.number));
         }
         if thread.span != self.span.number {
             thread.span = self.span.number;
@@ -308,8 +326,9 @@ impl Recorder {
     }
 
     /// The process is a child that was forked: what its parent did is the parent's to report.
-    fn begin_anew(&mut self, thread: &mut Thread) {
+    fn begin_anew(&mut self) {
         self.process_id = std::process::id();
+        self.is_starting |= self.start_up.take().is_some();
         self.study = Study::new(self.options);
         self.sources.clear();
         self.given_back.clear();
@@ -317,7 +336,6 @@ impl Recorder {
         self.begun_by.clear();
         self.words = Words::default();
         self.void.clear();
-        thread.abandon();
         let mut out = std::mem::take(&mut self.out).into_os_string();
         out.push(format!(".{}", self.process_id));
         self.out = out.into();
@@ -328,6 +346,23 @@ impl Recorder {
         self.span.switch(on, instructions);
         self.void.clear();
         self.study.suspend();
+    }
+
+    /// A thread begins beside others, when all have executed so many instructions. At the first one, what the program did
+    /// alone is set aside, with the names of who did it.
+    pub fn has_company(&mut self, instructions: u64) {
+        if std::process::id() != self.process_id {
+            self.begin_anew();
+        }
+        if std::mem::take(&mut self.is_starting) {
+            let (time, instructions_alone) = self.span.total(instructions);
+            self.void.clear();
+            self.owners.clear();
+            let (acquires, locks) = self.study.set_aside();
+            let nanoseconds = time.as_nanos() as u64;
+            self.start_up = Some(StartUp { instructions: instructions_alone, nanoseconds, acquires, locks });
+            self.span.restart(instructions);
+        }
     }
 
     /// Looks at the program's mappings anew: libraries may have been loaded.
@@ -475,7 +510,13 @@ impl Recorder {
             thread_count,
             instructions,
             nanoseconds: time.as_nanos() as u64,
+            start_up: self.start_up,
             mappings: &self.mappings,
+            stacks: self
+                .stack_memory
+                .iter()
+                .map(|(&start, &(end, thread))| StackMemory { thread, addresses: start..end })
+                .collect(),
             locks: locks.collect(),
             kernel: serde_json::Value::Null,
         }

@@ -30,6 +30,8 @@ pub struct Thread {
     stack: ShadowStack,
     tree: CallTree,
     own_stack: Option<Range<u64>>,
+    /// Whether the recorder knows where its stack lies.
+    stack_is_known: bool,
     filters_stack: bool,
 }
 
@@ -46,6 +48,7 @@ impl Thread {
             stack: ShadowStack::new(STACK_BYTES),
             tree: CallTree::new(CALL_TREE_NODES),
             own_stack: None,
+            stack_is_known: false,
             filters_stack,
         }
     }
@@ -58,6 +61,15 @@ impl Thread {
             self.own_stack = Some(stack_around(stack_pointer));
         }
         self.stack.call(&mut self.tree, stack_pointer, site, false);
+    }
+
+    /// Where the thread's stack lies, once that is known: the first time that this is asked.
+    pub fn new_stack(&mut self) -> Option<Range<u64>> {
+        if self.stack_is_known {
+            return None;
+        }
+        self.stack_is_known = self.own_stack.is_some();
+        self.own_stack.clone()
     }
 
     /// A return loaded its address from `stack_pointer`. Whether there is a word that waited for it ([`Thread::next_returned`]).
