@@ -20,7 +20,7 @@ from commutant.guest.emulator import find_emulator
 from commutant.guest.qmp import Monitor
 from commutant.guest.region import Region
 from commutant.support.errors import RunError, UsageError
-from commutant.targets.linux.target import LinuxOptions, parse_options
+from commutant.targets.linux.target import LinuxOptions, LinuxTarget, parse_options
 
 
 def test_options_are_a_file_system_and_a_kernel(tmp_path: Path) -> None:
@@ -36,9 +36,19 @@ def test_further_options_are_of_the_machine_and_the_mount() -> None:
     assert parse_options("linux:...", options) == parsed
 
 
+@pytest.mark.parametrize(("security", "are_on"), [("off", False), ("on", True)])
+def test_security_modules_are_off_unless_they_are_asked_for(security: str, are_on: bool) -> None:
+    options = parse_options("linux:...", {"security": security, "append": "quiet"})
+    target = LinuxTarget("linux:...", options)
+    words = target.guest(2).command_line.split()
+    assert words[-1] == "quiet"
+    assert ("apparmor=0" not in words and "lsm=capability" not in words) is are_on
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
+        ({"security": "yes"}, "security=yes: expected one of off, on"),
         ({"fs": "ntfs"}, "fs=ntfs: expected one of tmpfs, ramfs, ext4, xfs, btrfs, overlay"),
         ({"cpus": "1"}, "cpus=1: expected a number from 2 to 32"),
         ({"cpus": "9" * 5000}, "expected a number"),

@@ -70,7 +70,7 @@ def command(
     return 0 if holds else 1
 
 
-_HOW = ("append", "cores", "cpus", "domains", "fs", "memory", "mount", "names", "seed", "tx")
+_HOW = ("append", "cores", "cpus", "domains", "fs", "memory", "mount", "names", "security", "seed", "tx")
 """Options of targets that say how something is tested; others say what."""
 
 _SERIES = re.compile(r"\d+\.\d+")

@@ -45,7 +45,7 @@ _RESUMED_SECONDS = 3600.0
 
 
 _COMMAND_LINE = (
-    "console=ttyS0 quiet nokaslr slab_nomerge lsm=capability apparmor=0 mitigations=off init_on_alloc=0 "
+    "console=ttyS0 quiet nokaslr slab_nomerge mitigations=off init_on_alloc=0 "
     "nopku nowatchdog no_timer_check tsc=reliable panic=-1 oops=panic "
     f"memmap={region.SIZE_BYTES:#x}${region.ADDRESS:#x} "
     f"commutant.region={region.ADDRESS:#x},{region.SIZE_BYTES:#x}"
@@ -53,7 +53,7 @@ _COMMAND_LINE = (
 """What every guest's kernel is told, and why.
 
 nokaslr: symbols have the addresses of kallsyms. slab_nomerge: a slab cache holds one type, so its name tells it.
-lsm=, apparmor=0, mitigations=off: no lines of security modules and no code of mitigations in the windows.
+mitigations=off: no code of mitigations in the windows.
 init_on_alloc=0: memory that nobody asked to have cleared is not; such lines are ignored anyway, and take a fifth of
 the time.
 nopku: no protection keys, whose restoring behind a signal makes the emulator forget all page translations.
@@ -62,11 +62,16 @@ panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
 """
 
 
+_WITHOUT_SECURITY_MODULES = "lsm=capability apparmor=0"
+"""Unless they are asked for: no lines of security modules in the windows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Guest:
     """What is booted: a kernel with a runner on a file system that is mounted with `mount_options`, in a machine.
 
-    `parameters` are words for the kernel's command line, behind those that every guest gets.
+    `parameters` are words for the kernel's command line, behind those that every guest gets; with `security_modules`
+    those are on that the kernel has by default.
     """
 
     kernel: Kernel
@@ -75,6 +80,7 @@ class Guest:
     file_system: GuestFileSystem = FILE_SYSTEMS["tmpfs"]
     mount_options: str = ""
     parameters: str = ""
+    security_modules: bool = False
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -84,7 +90,9 @@ class Guest:
     @property
     def command_line(self) -> str:
         """The kernel's whole command line."""
-        words = [_COMMAND_LINE, f"commutant.fs={self.file_system.name}"]
+        words = [_COMMAND_LINE]
+        words += [] if self.security_modules else [_WITHOUT_SECURITY_MODULES]
+        words += [f"commutant.fs={self.file_system.name}"]
         words += [f"commutant.mount={self.mount_options}"] if self.mount_options else []
         words += [f"{name}={value}" for name, value in self.file_system.parameters.items()]
         return " ".join([*words, self.parameters]).strip()

@@ -337,6 +337,25 @@ fn follows_pointers_to_embedded_and_per_cpu_memory() {
 }
 
 #[test]
+fn follows_pointers_to_the_structures_of_pages() {
+    let mut guest = guest_with_kmalloc();
+    let mount = direct(FREE + 0x1000 + 2 * 128);
+    guest.set(direct(FREE) + 104, mount + 24);
+    guest.set(mount + 56, VMEMMAP + (FRAME + 2) * 80);
+    let capture = guest.capture(direct(FREE + 2 * 4096 + 300));
+    let start = direct(FREE + 2 * 4096);
+    assert_eq!(
+        (kind(&capture), capture.type_name(), capture.typed_start),
+        (CaptureKind::Page, "pipe_buffer.page", start)
+    );
+    assert_eq!(guest.capture(direct(FREE + 3 * 4096)).type_name(), "", "the next page");
+    for stray in [0, 8, VMEMMAP - 80, VMEMMAP + (RAM_BYTES >> 12) * 80, u64::MAX] {
+        guest.set(mount + 56, stray);
+        assert_eq!(guest.capture(start).type_name(), "", "{stray:#x}");
+    }
+}
+
+#[test]
 fn follows_pointers_of_per_cpu_objects_into_later_chunks() {
     let mut guest = guest_with_kmalloc();
     // A per-CPU variable that is a mount, whose counters lie in a chunk in vmalloc space.

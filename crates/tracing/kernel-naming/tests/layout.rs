@@ -15,7 +15,7 @@ fn survives_its_text() {
     let layout = layout();
     let text = layout.to_text();
     assert_eq!(GuestLayout::parse(&text), Ok(layout));
-    assert!(text.starts_with("layout_version 0x3\n"));
+    assert!(text.starts_with("layout_version 0x4\n"));
     assert!(text.contains("\nedge 0x3 pointer 0x20 0x4 0x0 if 0x10 0xffffffffffffffff 0xffffffff80100700\n"));
     assert!(text.ends_with("region mount_hashtable 0xffffffff80100520 mask 0xffffffff80100528 0x8\n"));
 }
@@ -29,7 +29,7 @@ fn says_which_line_is_wrong() {
     };
     assert_eq!(message(""), "line 0 of the layout: the text ends without `layout_version`");
     assert_eq!(message("page_size 0x40\n"), "line 1 of the layout: expected `layout_version`, found \"page_size\"");
-    assert!(replaced("layout_version 0x3", "layout_version 0x1").contains("expected layout version 3, found 1"));
+    assert!(replaced("layout_version 0x4", "layout_version 0x1").contains("expected layout version 4, found 1"));
     assert!(replaced("page_size 0x50", "page_size 80").contains("expected a number from 0x0"));
     assert!(replaced("page_size 0x50", "page_size 0x0").contains("expected `page_size` between 1 and"));
     assert!(replaced("page_size 0x50", "page_size 0x50 0x1").contains("expected the line to end"));
@@ -37,7 +37,7 @@ fn says_which_line_is_wrong() {
     assert!(replaced("page_size 0x50", "page_sighs 0x50").contains("expected a known key, found \"page_sighs\""));
     assert!(replaced("page_size 0x50\n", "").contains("the text ends without `page_size`"));
     assert!(replaced("type fdtable 0x38", "type fdtable").contains("the line ends too early"));
-    assert!(replaced("type fdtable 0x38\n", "").contains("type 6 is referred to, but there are 6"));
+    assert!(replaced("type fdtable 0x38\n", "").contains("type 7 is referred to, but there are 7"));
     assert!(replaced("edge 0x0 pointer", "edge 0x0 jump").contains("expected the kind of an edge, found \"jump\""));
     assert!(replaced(" if ", " unless ").contains("expected `if` or the end of the line"));
     assert!(replaced("root percpu", "root list:x").contains("expected a small number behind \"list\""));

@@ -159,6 +159,13 @@ fn types_what_kmalloc_holds() {
     assert_field(&reader, file, ("file", "f_count"), 8, ("struct file", "f_count", "f_count"));
     let pipe = reader.field(file, "file", "private_data");
     assert_field(&reader, pipe, ("pipe_inode_info", "mutex"), 8, ("struct pipe_inode_info", "mutex", "mutex.owner"));
+    let page = reader.field(pipe, "pipe_inode_info", "bufs");
+    let page = reader.field(page, "pipe_buffer", "page");
+    let frame = (page - reader.word(reader.symbol("vmemmap_base"))) / 64;
+    assert_eq!(
+        name(guest, DIRECT_MAP + frame * 4096 + 8, 8),
+        ("pipe_buffer.page".to_owned(), String::new(), "+0x8".to_owned())
+    );
     let proxy = reader.field(reader.init(), "task_struct", "nsproxy");
     let namespace = if proxy == reader.symbol("init_nsproxy") { reader.field(proxy, "nsproxy", "mnt_ns") } else { 0 };
     assert_field(&reader, namespace, ("mnt_namespace", "event"), 8, ("struct mnt_namespace", "event", "event"));

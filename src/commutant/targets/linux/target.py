@@ -62,7 +62,7 @@ class LinuxOptions:
     The file system and its mount options; a kernel of the user's own and further words for its command line; virtual
     CPUs that do work, and memory of a guest, where it is not to be as much as is needed; the kernel's vmlinux with
     debug information, for stacks with inlined functions and lines; how long file names are, where they are not to be as
-    short as the corpus has them; ignoring rules switched off.
+    short as the corpus has them; whether the kernel's security modules are on; ignoring rules switched off.
     """
 
     file_system: str = "tmpfs"
@@ -73,6 +73,7 @@ class LinuxOptions:
     memory_mib: int | None = None
     debug: Path | None = None
     names: int | None = None
+    security: str = "off"
     counted: Counted = USUAL
 
 
@@ -84,6 +85,7 @@ OPTIONS = {
     "append": text_of(_WORDS, _PRINTABLE, "WORDS"),
     CPUS_KEY: cpus(low=2),
     "names": LENGTH,
+    "security": one_of("off", "on"),
     "memory": number(MEMORY_MIB.start, MEMORY_MIB.stop - 1),
 }
 _FIELDS = {"fs": "file_system", "memory": "memory_mib"}
@@ -132,18 +134,7 @@ class LinuxTarget:
         if self.options.cpus is not None and self.options.cpus < core_count:
             raise UsageError(f"a test has {core_count} calls: expected cpus={core_count} or more in {self.argument}")
         emulator = find_emulator()
-        file_system = FILE_SYSTEMS[self.options.file_system]
-        guest = Guest(
-            kernel=self._kernel(),
-            runner=artifacts.runner_path(),
-            hardware=Hardware(
-                core_count=self.options.cpus or max(core_count, 2),
-                memory_mib=self.options.memory_mib or file_system.memory_mib,
-            ),
-            file_system=file_system,
-            mount_options=self.options.mount,
-            parameters=self.options.append,
-        )
+        guest = self.guest(core_count)
         snapshot = take_snapshot(emulator, guest, on_progress)
         self._started = _Started(emulator, snapshot, TracerFiles.prepare(snapshot, debug=self.options.debug))
         on_progress(Progress(text="checking the tracer"))
@@ -157,6 +148,22 @@ class LinuxTarget:
             session.close()
         else:
             self._spare = session
+
+    def guest(self, core_count: int) -> Guest:
+        """What is booted for tests of so many calls."""
+        file_system = FILE_SYSTEMS[self.options.file_system]
+        return Guest(
+            kernel=self._kernel(),
+            runner=artifacts.runner_path(),
+            hardware=Hardware(
+                core_count=self.options.cpus or max(core_count, 2),
+                memory_mib=self.options.memory_mib or file_system.memory_mib,
+            ),
+            file_system=file_system,
+            mount_options=self.options.mount,
+            parameters=self.options.append,
+            security_modules=self.options.security == "on",
+        )
 
     def _kernel(self) -> Kernel:
         kernel = self.options.kernel or default_kernel()

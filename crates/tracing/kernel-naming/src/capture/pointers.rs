@@ -148,6 +148,8 @@ impl PointerWalk {
     }
 
     fn add_target(&mut self, space: &Space<'_>, edge: &Edge, pointer: Option<u64>) {
+        let pointer =
+            if edge.kind == EdgeKind::Page { pointer.and_then(|page| space.page_memory(page)) } else { pointer };
         let start = pointer.and_then(|pointer| pointer.checked_sub(u64::from(edge.target_offset_bytes)));
         if let Some(start) = start {
             self.add(space, start, edge.target, edge.kind == EdgeKind::PerCpu);

@@ -85,6 +85,14 @@ impl<'a> Space<'a> {
         IMAGE_MAP.checked_add(physical).filter(|address| *address < MODULES_START)
     }
 
+    /// Where the direct map has the page of this `struct page`.
+    pub fn page_memory(&self, page: u64) -> Option<u64> {
+        let distance = page.checked_sub(self.vmemmap)?;
+        let frame = distance.checked_div(self.layout.numbers.page_size)?;
+        let physical = frame.checked_mul(PAGE_BYTES).filter(|physical| *physical < self.memory.physical_end())?;
+        self.direct_map.checked_add(physical)
+    }
+
     /// The physical address that the direct map has at `address`, if RAM is there.
     pub fn direct_physical(&self, address: u64) -> Option<u64> {
         address.checked_sub(self.direct_map).filter(|physical| *physical < self.memory.physical_end())

@@ -7,7 +7,8 @@
 
 use super::known::{
     ARRAYS, CONTAINERS, CONTROLLERS, FDTABLE_LEAST_FILES, FILE_POINTERS, FILE_SYSTEMS, FLEX_GROUP_POINTERS, NODES,
-    OPEN_FILES, PER_CPU_OBJECTS, PER_CPU_POINTERS, POINTER_ARRAY_LIMIT, REGIONS, ZONE_PER_CPU_POINTERS,
+    OPEN_FILES, PER_CPU_OBJECTS, PER_CPU_POINTERS, PIPE_BUFFERS, PIPE_PAGE, POINTER_ARRAY_LIMIT, REGIONS,
+    ZONE_PER_CPU_POINTERS,
 };
 use super::pointers::{Edge, EdgeKind, Guard, Region, Root, RootKind, TYPE_NAME_LIMIT_BYTES, TypeEntry};
 use super::text::LAYOUT_VERSION;
@@ -284,6 +285,7 @@ impl Graph<'_> {
             self.add_edge(structure, field, EdgeKind::PerCpu, target, None);
         }
         self.add_zone_edges();
+        self.add_pipe_pages();
         for (structure, field, description, size_bytes) in ARRAYS {
             let target = self.structure(description).or_else(|| self.index(description, *size_bytes));
             self.add_edge(structure, field, EdgeKind::Pointer, target, None);
@@ -345,6 +347,32 @@ impl Graph<'_> {
         }
     }
 
+    /// The pages that a pipe's buffers hold, and those that it keeps.
+    fn add_pipe_pages(&mut self) {
+        let types = self.source.types;
+        let kept = types.member("pipe_inode_info", "tmp_page").map_or(0, |member| member.size_bytes / 8);
+        let (Some(pipe), Some(kept_at)) =
+            (self.structure("pipe_inode_info"), self.source.offset("pipe_inode_info", "tmp_page").ok())
+        else {
+            return;
+        };
+        let (Ok(page_at), Some(buffer_bytes)) =
+            (self.source.offset("pipe_buffer", "page"), types.structure_size("pipe_buffer"))
+        else {
+            return;
+        };
+        let (Some(ring), Some(target)) = (self.index("pipe_buffer[]", buffer_bytes), self.index(PIPE_PAGE, 4096))
+        else {
+            return;
+        };
+        let of_ring = (0..u64::from(PIPE_BUFFERS)).map(|index| (ring, index * buffer_bytes + page_at));
+        let of_pipe = (0..kept).map(|index| (pipe, kept_at + 8 * index));
+        for (source, offset) in of_ring.chain(of_pipe) {
+            let (kind, offset_bytes) = (EdgeKind::Page, offset as u32);
+            self.edges.push(Edge { source, kind, offset_bytes, target, target_offset_bytes: 0, guard: None });
+        }
+    }
+
     fn add_root(&mut self, kind: RootKind, variable: &str, structure: &str) {
         if let (Some(address), Some(target)) = (self.source.symbols.address(variable), self.structure(structure)) {
             self.roots.push(Root { kind, target, address });
@@ -367,6 +395,7 @@ impl Graph<'_> {
             self.add_root(RootKind::Object, variable, structure);
         }
         self.add_root(RootKind::Pointer, "root_mem_cgroup", "mem_cgroup");
+        self.add_root(RootKind::Pointer, "root_ns", "aa_ns");
         self.add_root(RootKind::Pointers(POINTER_ARRAY_LIMIT), "node_data", "pglist_data");
         if let Ok(offset) = self.source.offset("super_block", "s_list") {
             self.add_root(RootKind::List(offset as u32), "super_blocks", "super_block");

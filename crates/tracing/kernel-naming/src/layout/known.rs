@@ -45,6 +45,8 @@ pub(super) const NODES: &[&str] = &[
     "bdi_writeback",
     "pipe_inode_info",
     "pipe_buffer",
+    "aa_ns",
+    "aa_profile",
     "list_lru_node",
     "pglist_data",
     "block_device",
@@ -130,7 +132,16 @@ pub(super) const ARRAYS: &[(&str, &str, &str, u64)] = &[
     ("pipe_inode_info", "bufs", "pipe_buffer[]", 40),
     ("list_lru", "node", "list_lru_node", 64),
     ("ext4_sb_info", "s_flex_groups", FLEX_GROUP_POINTERS, 8),
+    // What security modules keep of an object: a part for each of them, one behind another.
+    ("cred", "security", "cred.security", 8),
+    ("task_struct", "security", "task_struct.security", 8),
+    ("super_block", "s_security", "super_block.s_security", 8),
 ];
+
+/// A pipe's ring has so many buffers unless it was asked for others (`PIPE_DEF_BUFFERS`).
+pub(super) const PIPE_BUFFERS: u32 = 16;
+/// Pages of pipes: what waits in one, and what one has kept for the next write.
+pub(super) const PIPE_PAGE: &str = "pipe_buffer.page";
 
 /// The array of an ext4's groups of block groups; its elements are pointers to `struct flex_groups`.
 pub(super) const FLEX_GROUP_POINTERS: &str = "flex_groups*[]";
@@ -141,7 +152,8 @@ pub(super) const FILE_POINTERS: &str = "fdtable.fd[]";
 pub(super) const FDTABLE_LEAST_FILES: u32 = 64;
 
 /// Structures that are only pointed to as something embedded in them: pointed-to type, container, member.
-pub(super) const CONTAINERS: &[(&str, &str, &str)] = &[("vfsmount", "mount", "mnt")];
+pub(super) const CONTAINERS: &[(&str, &str, &str)] =
+    &[("vfsmount", "mount", "mnt"), ("aa_label", "aa_profile", "label")];
 
 /// Members of `css_set.subsys`: enumerator of the index, and structure that begins with the `cgroup_subsys_state`.
 pub(super) const CONTROLLERS: &[(&str, &str)] =

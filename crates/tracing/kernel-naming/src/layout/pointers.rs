@@ -49,6 +49,8 @@ pub enum EdgeKind {
     Pointers(u32),
     /// The field is a per-CPU pointer: the target's address is an offset of the per-CPU area.
     PerCpu,
+    /// The field points to the `struct page` of the target, which is the page's memory.
+    Page,
 }
 
 /// A condition on an object: its 8 bytes at an offset, masked, have a value.

@@ -1,12 +1,12 @@
 //! The layout as text, one item per line; a version in the first line.
 //!
 //! ```text
-//! layout_version 3
+//! layout_version 4
 //! <number> <value>                                         every number of `Numbers`, once, in hexadecimal
 //! type <name> <size>                                       numbered from 0 in order
 //! root object|pointer|percpu|percpu_object <type> <address>
 //! root pointers:<count>|list:<offset> <type> <address>
-//! edge <type> pointer|pointers:<count>|percpu <offset> <type> <offset in target> [if <offset> <mask> <value>]
+//! edge <type> pointer|pointers:<count>|percpu|page <offset> <type> <offset in target> [if <offset> <mask> <value>]
 //! region <name> <pointer> mask|shift <variable> <bytes of an entry>
 //! ```
 //!
@@ -19,7 +19,7 @@ use super::pointers::{Edge, EdgeKind, Guard, Region, RegionEntries, Root, RootKi
 use super::{GuestLayout, LayoutError, Numbers};
 
 /// Version of this text.
-pub(super) const LAYOUT_VERSION: u64 = 3;
+pub(super) const LAYOUT_VERSION: u64 = 4;
 /// More items of a kind than any derived layout has; a bound against hostile text.
 const ITEM_LIMIT: usize = 4096;
 /// Offsets within an object stay below this.
@@ -51,6 +51,7 @@ impl GuestLayout {
             let kind = match edge.kind {
                 EdgeKind::Pointer => "pointer".to_owned(),
                 EdgeKind::PerCpu => "percpu".to_owned(),
+                EdgeKind::Page => "page".to_owned(),
                 EdgeKind::Pointers(count) => format!("pointers:{count:#x}"),
             };
             let guard = edge.guard.map_or(String::new(), |guard| {
@@ -242,6 +243,7 @@ impl<'a> Words<'a> {
             ("pointer", _) => EdgeKind::Pointer,
             ("pointers", count) => EdgeKind::Pointers(count),
             ("percpu", _) => EdgeKind::PerCpu,
+            ("page", _) => EdgeKind::Page,
             (kind, _) => return Err(format!("expected the kind of an edge, found {:?}", shortened(kind))),
         };
         let (offset_bytes, target, target_offset_bytes) = (self.offset()?, self.index()?, self.offset()?);

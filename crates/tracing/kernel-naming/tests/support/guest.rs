@@ -58,7 +58,7 @@ pub fn direct(physical: u64) -> u64 {
 
 pub fn layout() -> GuestLayout {
     let numbers = Numbers {
-        layout_version: 3,
+        layout_version: 4,
         image_start: image(0),
         code_end: image(0x80),
         image_end: image(0x10_0000),
@@ -141,6 +141,7 @@ pub fn layout() -> GuestLayout {
         kind("shmem_sb_info", 72),
         kind("mnt_pcp", 8),
         kind("mount", 96),
+        kind("pipe_buffer.page", 4096),
     ];
     let pointer = |source, offset_bytes, target| Edge {
         source,
@@ -157,6 +158,7 @@ pub fn layout() -> GuestLayout {
         pointer(1, 8, 2),
         Edge { guard: Some(guard), ..pointer(3, 32, 4) },
         Edge { kind: EdgeKind::PerCpu, ..pointer(6, 48, 5) },
+        Edge { kind: EdgeKind::Page, ..pointer(6, 56, 7) },
     ];
     let roots = vec![
         Root { kind: RootKind::PerCpuPointer, target: 0, address: CURRENT_TASK },

@@ -15,7 +15,7 @@ static long call(long number, long a, long b, long c, long d, long e)
     return result;
 }
 
-enum { READ = 0, OPEN = 2, MMAP = 9, IOPL = 172, PIPE = 22, PAUSE = 34, MOUNT = 165, MKDIR = 83, DUP2 = 33, PRCTL = 157 };
+enum { READ = 0, WRITE = 1, OPEN = 2, MMAP = 9, IOPL = 172, PIPE = 22, PAUSE = 34, MOUNT = 165, MKDIR = 83, DUP2 = 33, PRCTL = 157 };
 
 static void send(const char *text, long length)
 {
@@ -36,6 +36,7 @@ void _start(void)
     call(MOUNT, (long)"tmpfs", (long)"/tmp", (long)"tmpfs", 0, 0);
     call(OPEN, (long)"/tmp/file", 0102, 0600, 0, 0); /* O_RDWR | O_CREAT: descriptor 0, 1 or what is free */
     call(PIPE, (long)pipes, 0, 0, 0, 0);
+    call(WRITE, pipes[1], (long)"waits", 5, 0, 0);
     call(DUP2, pipes[0], 200, 0, 0, 0); /* more than 64 descriptors: a table of its own */
     call(IOPL, 3, 0, 0, 0, 0);
     symbols = call(OPEN, (long)"/proc/kallsyms", 0, 0, 0, 0);
