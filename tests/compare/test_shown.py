@@ -78,7 +78,7 @@ def test_what_neither_or_one_run_reaches_stands_below_their_percentages():
         print_run_comparison(comparison, *sides, Console(file=out, width=300))
         return out.getvalue(), run_comparison_markdown(comparison, *sides)
 
-    puts_off = "work that the kernel puts off to later calls; names beyond 200 bytes"
+    puts_off = "work that the kernel puts off to later calls; names beyond 7 letters"
     for text in shown(linux, ramfs):
         assert text.count("Not reached") == 1 and f"Not reached: {puts_off}" in text
     for text, new in zip(shown(linux, library), ("NEW", "new"), strict=True):

@@ -175,7 +175,7 @@ def test_what_a_run_cannot_reach_stands_beside_each_percentage(friendly: RunRepo
     for one, count in ((render_html(friendly), 1), (render_html(friendly, base), 2)):
         found = ["".join(line.itertext()) for line in _parse(one).iter("p") if "Not reached" in (line.text or "")]
         assert len(found) == count
-        assert all("names beyond 200 bytes" in line and "sets of more than 2 calls" in line for line in found)
+        assert all("names beyond 7 letters" in line and "sets of more than 2 calls" in line for line in found)
 
 
 def test_packed_tables_hold_every_test_and_point_inside(run: RunReport) -> None:

@@ -37,7 +37,19 @@ def _summary(interface: str, target: str, calls: int) -> dict[str, object]:
             ],
         ),
         ("names", "scalefs:warm=64,names=long,depth=3,users=2", 2, ["seed did not choose", "sets of more than 2"]),
-        ("names", "linux:fs=ext4", 2, ["puts off", "names beyond", "--size 3 --sample N"]),
+        (
+            "names",
+            "linux:fs=ext4",
+            2,
+            [
+                "puts off",
+                "names beyond 7 letters, security modules (linux:names=30,security=on)",
+                "paths of several components, several users",
+                "--size 3 --sample N",
+            ],
+        ),
+        ("posix", "linux:names=30", 2, ["puts off", "security modules (linux:security=on)", "sets of more than 2"]),
+        ("names", "linux:names=long,security=on", 2, ["puts off", "paths of several", "sets of more than 2"]),
         ("map", "library:path=a.so", 2, ["sets of more than 2 calls"]),
     ],
 )
@@ -47,6 +59,13 @@ def test_what_is_not_reached_depends_on_target_model_and_size(
     found = not_reached(_summary(interface, target, calls))
     assert len(found) == len(expected)
     assert all(words in line for words, line in zip(expected, found, strict=True)), found
+
+
+def test_a_level_that_leaves_flags_out_says_so() -> None:
+    found = not_reached(_summary("posix18", "linux", 2) | {"level": "conflict"})
+    assert "calls that differ in flags alone, such as an open for reading (--level full)" in found
+    for interface, level in (("posix18", "full"), ("map", "conflict")):
+        assert not any("flags" in what for what in not_reached(_summary(interface, "linux", 2) | {"level": level}))
 
 
 def test_a_run_without_tests_reaches_nothing_and_says_no_percentage() -> None:

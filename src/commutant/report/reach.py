@@ -6,16 +6,23 @@ from collections.abc import Mapping
 
 from commutant.report.data import read_sets
 
-_NAMED = ("names", "posix")
-"""Interfaces of calls on names and users, of which their models have few kinds."""
+_NAMED = ("names",)
+"""Interfaces of calls on names and users beside those of POSIX; their models have few kinds of these."""
 
-_SURROUNDED = ("scalefs", "plain")
-_SURROUNDINGS = {
-    "names=long": "names beyond 200 bytes",
-    "depth=4": "paths of several components",
-    "users=2": "several users",
+_SURROUNDINGS = {"names": "names beyond 200 bytes", "depth": "paths of several components", "users": "several users"}
+"""What tests of these models have none of, by the option that adds it where a target has one."""
+
+_WITH_ALL = "posix"
+"""The interface whose tests have paths of several components and several users."""
+
+_OPTIONS = {
+    "scalefs": {"names": "long", "depth": "4", "users": "2"},
+    "plain": {"names": "long", "depth": "4", "users": "2"},
+    "linux": {"names": "30", "security": "on"},
 }
-"""What these targets' options reach, and no other target does."""
+"""Options of targets that reach what runs without them do not, each with a value to begin with."""
+
+_ON_LINUX = {"names": "names beyond 7 letters", "security": "security modules"}
 
 
 def not_reached(summary: Mapping[str, object]) -> list[str]:
@@ -33,12 +40,26 @@ def not_reached(summary: Mapping[str, object]) -> list[str]:
     if kind == "linux":
         found.append("work that the kernel puts off to later calls")
     if interface in _NAMED or interface.startswith("posix"):
-        left = {option: what for option, what in _SURROUNDINGS.items() if option.partition("=")[0] not in keys}
-        hint = f" ({kind}:{','.join(left)})" if kind in _SURROUNDED else ""
-        if left:
-            found.append(", ".join(left.values()) + hint)
+        found += _without_options(kind, keys, interface)
+        if str(summary.get("level", "full")) != "full":
+            found.append("calls that differ in flags alone, such as an open for reading (--level full)")
     if kind == "scalefs":
         found.append("cores that the seed did not choose (scalefs:seed=N)")
     if largest:
         found.append(f"sets of more than {largest} calls (--size {largest + 1} --sample N)")
+    return found
+
+
+def _without_options(kind: str, keys: set[str], interface: str) -> list[str]:
+    """What options of the target would add, with them; and what no option of this target adds."""
+    options = _OPTIONS.get(kind, {})
+    words = _SURROUNDINGS | (_ON_LINUX if kind == "linux" else {})
+    left = [key for key in options if key not in keys]
+    never = [what for key, what in _SURROUNDINGS.items() if key not in options and interface != _WITH_ALL]
+    found = []
+    if left:
+        hint = ",".join(f"{key}={options[key]}" for key in left)
+        found.append(f"{', '.join(words[key] for key in left)} ({kind}:{hint})")
+    if never:
+        found.append(", ".join(never))
     return found
