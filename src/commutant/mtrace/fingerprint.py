@@ -29,6 +29,8 @@ _LOCAL_NUMBER = re.compile(r"(?<=[^.])\.[0-9]+$")
 _ADDRESS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{16}")
 _LINE_NUMBER = re.compile(r":[0-9]+(?=(?:; by [a-z]+)?\))")
 """Of who asked for memory: `(table_new, table.c:27)`, `(Map::new, map.hpp:9; by container)`."""
+_CONSTANT = re.compile(r",? ?\{CONST#[0-9a-f]+\}")
+"""A constant among a Rust type's arguments, as earlier versions have kept it: a number of the compiler's."""
 _MODULE_PLACE = re.compile(r"([^ |]+?)(?:\+0x[0-9a-f]+|!.+)")
 """What has no name that all see: `libc.so.6+0x8ac67`; `libc.so.6!_int_free` where there are debug symbols."""
 _MODULE = re.compile(r"[^ |/]+\.so(?:\.[0-9.]+)?")
@@ -110,7 +112,7 @@ def _places(name: str, field: str, symbol: Callable[[str], str]) -> list[str]:
 
 
 def _stable_symbol(name: str) -> str:
-    return _former_symbol(_module(name))
+    return _former_symbol(_module(_CONSTANT.sub("", name)))
 
 
 def _former_symbol(name: str) -> str:

@@ -288,10 +288,37 @@ impl Unit {
     }
 }
 
-/// A name without the arguments of its type, where they are long.
+/// A name without the arguments of its type, where they are long. Rust's constants are left out in any case: all that a
+/// compiler tells of one is a number of its own.
 fn shortened(name: &str) -> String {
-    match name.find('<') {
-        Some(start) if name.len() > LONGEST_NAME => format!("{}<..>", &name[..start]),
-        _ => name.to_owned(),
+    let mut readable = name.to_owned();
+    while let Some(start) = readable.find("{CONST#")
+        && let Some(length) = readable[start..].find('}')
+    {
+        let before = readable[..start].trim_end_matches(' ').trim_end_matches(',').len();
+        readable.replace_range(before..start + length + 1, "");
+    }
+    let readable = readable.replace("<>", "");
+    match readable.find('<') {
+        Some(start) if readable.len() > LONGEST_NAME => format!("{}<..>", &readable[..start]),
+        _ => readable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn names_have_no_numbers_of_a_compilers_own() {
+        for (name, expected) in [
+            ("Bucket<i64, i64, (), {CONST#7035eb7e01971375}>", "Bucket<i64, i64, ()>"),
+            ("Ring<{CONST#7035eb7e01971375}>", "Ring"),
+            ("Pair<A<u8, {CONST#1}>, {CONST#2}>", "Pair<A<u8>>"),
+            ("Cut<{CONST#7035", "Cut<{CONST#7035"),
+            ("Map<std::string, std::vector<std::pair<int, long>>>", "Map<..>"),
+        ] {
+            assert_eq!(shortened(name), expected);
+        }
     }
 }
