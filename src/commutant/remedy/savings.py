@@ -118,6 +118,8 @@ class _Weights:
     def __init__(self, traffic: Traffic, mix: Mix) -> None:
         self._traffic = traffic
         self._weights = mix.weights(traffic.sets)
+        self._of_meeting: list[Transfers] = []
+        """What a transfer that a meeting has less is of all, by the weights of its tests: a share is linear in them."""
 
     def total(self) -> Transfers:
         """The mean transfers of a test."""
@@ -141,10 +143,21 @@ class _Weights:
 
     def share(self, found: Mapping[int, Transfers]) -> Transfers:
         """The share of all transfers that goes."""
-        share = Transfers()
-        for test, saved in self._tests(found).items():
-            share += _part(saved, self._traffic.totals[test]) * self._weight(test)
-        return share
+        of_meeting = self._of_meeting or self._meeting_weights()
+        plain = sum(saved.plain * of_meeting[number].plain for number, saved in found.items())
+        taken_over = sum(saved.taken_over * of_meeting[number].taken_over for number, saved in found.items())
+        return Transfers(plain, taken_over)
+
+    def _meeting_weights(self) -> list[Transfers]:
+        of_test = {
+            test: _part(Transfers(1.0, 1.0), total) * self._weight(test) for test, total in self._traffic.totals.items()
+        }
+        for tests in self._traffic.by_meeting:
+            weight = Transfers()
+            for test, count in tests.items():
+                weight += of_test[test] * count
+            self._of_meeting.append(weight)
+        return self._of_meeting
 
     def saving(self, changes: tuple[Change, ...], found: Mapping[int, Transfers]) -> Saving:
         """All that is to be said of changes that save this, by meeting."""
