@@ -19,6 +19,7 @@ from commutant.remedy import (
     read_change,
     read_mix,
     saving_of,
+    savings,
     scene_of,
     traffic_of,
 )
@@ -163,3 +164,14 @@ def test_a_field_in_two_lines_is_told_from_an_array_over_many() -> None:
     assert traffic_with(4, 60).crosses_border("a.b")
     assert not traffic_with(64, 60).crosses_border("a.b")
     assert not traffic_with(4, 60).crosses_border("a.c")
+
+
+def test_a_parting_is_of_one_type_as_it_can_be_asked_for() -> None:
+    names = ("struct inode.i_count", "struct inode.i_writecount", "struct address_space.i_pages", "struct inode.i_fop")
+    fields = [LineField(8 * at, 8, name) for at, name in enumerate(names)]
+    line = Line(Fields("struct inode", 64, fields), ((0, 0xFFFFFFFF, 0), (1, 0, 0xFFFFFFFF)))
+    traffic = Traffic(Scene(), 2, meetings=[Meeting((line,), (b"",), (1, 1))])
+    written = {"inode.i_count": 0.9, "inode.i_writecount": 0.5, "address_space.i_pages": 0.5, "inode.i_fop": 0.0}
+    partings = savings._partings(traffic, written)
+    assert {change.place for changes in partings.values() for change in changes} == {"inode.i_count,inode.i_writecount"}
+    assert all(read_change(Way.PART, change.place) == change for changes in partings.values() for change in changes)

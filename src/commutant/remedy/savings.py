@@ -16,6 +16,7 @@ from commutant.mtrace import AccessKind, what_was_done
 from commutant.remedy.change import Change, Way
 from commutant.remedy.foretell import foretell
 from commutant.remedy.mix import Mix
+from commutant.remedy.places import path_of
 from commutant.remedy.scene import Fields
 from commutant.remedy.sense import Sense
 from commutant.remedy.traffic import Meeting, Traffic, Transfers
@@ -271,18 +272,21 @@ def _written_shares(traffic: Traffic) -> dict[str, float]:
 
 
 def _partings(traffic: Traffic, written: Mapping[str, float]) -> dict[str, list[Change]]:
-    """By member the partings of lines: all members that are written leave a line, where others are mostly read."""
+    """By member the partings of lines: all members of a type that are written leave a line, where others are mostly
+    read."""
     on: dict[tuple[str, int], set[str]] = defaultdict(set)
     for meeting in traffic.meetings:
         for line in meeting.lines:
             on[line.fields.holder, line.fields.offset].update(line.fields.members_of(line.touched_bytes))
-    found = {
-        key: tuple(sorted(member for member in members if written.get(member, 0.0) > _WRITTEN_SHARE))
-        for key, members in on.items()
-    }
-    leaving = {found[key] for key, members in on.items() if 1 < len(found[key]) < len(members)}
+    leaving: set[tuple[str, ...]] = set()
+    for members in on.values():
+        of_type: dict[str, list[str]] = defaultdict(list)
+        for member in sorted(members):
+            if written.get(member, 0.0) > _WRITTEN_SHARE:
+                of_type[path_of(member)[0]].append(member)
+        leaving |= {tuple(found) for found in of_type.values() if 1 < len(found) < len(members)}
     partings: dict[str, list[Change]] = defaultdict(list)
-    for members in sorted(leaving):
-        for member in members:  # one alone moves, which is tried of all
-            partings[member].append(Change(Way.PART, ",".join(members)))
+    for found in sorted(leaving):
+        for member in found:  # one alone moves, which is tried of all
+            partings[member].append(Change(Way.PART, ",".join(found)))
     return partings
