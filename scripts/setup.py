@@ -89,10 +89,11 @@ def artifacts(toolchain: Toolchain) -> None:
     lock_preload = ARTIFACTS / "libcommutant_lock_preload.so"
     transfers_plugin = ARTIFACTS / "libcommutant_transfers_plugin.so"
     scale_runner = ARTIFACTS / "commutant-scale-runner"
+    scale_turns = ARTIFACTS / "libcommutant_scale_turns.so"
     try_program = ARTIFACTS / "commutant-try"
     all_of_them = [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]
     olf_adapters = {kind: ARTIFACTS / f"libcommutant_olf_{kind}.so" for kind in ("list", "map", "sorted")}
-    all_of_them += [transfers_plugin, scale_runner, try_program, *olf_adapters.values()]
+    all_of_them += [transfers_plugin, scale_runner, scale_turns, try_program, *olf_adapters.values()]
     key = content_hash([*rust_sources(), THIS], toolchain.version)
     if is_current("artifacts", key, all_of_them):
         return
@@ -117,6 +118,7 @@ def artifacts(toolchain: Toolchain) -> None:
         install_file(toolchain.build("emulator/transfers-plugin", "cdylib", *WITHOUT_LINES), transfers_plugin)
         built = toolchain.build("file-system/scale-runner", "bin", *fixed, cfg="virtual_cores")
         install_file(built, scale_runner)
+        install_file(toolchain.build("scaling/scale-turns", "cdylib", *WITHOUT_LINES), scale_turns)
     with timed("adapters of olf", "built"):
         # With all debug information: what a block of memory consists of has its name in findings from there.
         for kind, path in olf_adapters.items():
@@ -127,15 +129,20 @@ def artifacts(toolchain: Toolchain) -> None:
     record("artifacts", key)
 
 
+PICTURES = shutil.ignore_patterns("*.svg", "*.png", "*.webp")
+
+
 def pages() -> None:
-    """Copies what a wheel needs besides: the pages that hints name, and the header for annotations of locks."""
-    for source, destination in (
-        (ROOT / "docs" / "guides", ARTIFACTS / "docs" / "guides"),
-        (ROOT / "docs" / "reference", ARTIFACTS / "docs" / "reference"),
-        (ROOT / "crates" / "locks" / "lock-annotation" / "include", ARTIFACTS / "include"),
-    ):
+    """Copies what a wheel needs besides: the pages that hints name, and the headers for annotations."""
+    destinations = (
+        (ARTIFACTS / "docs" / "guides", (ROOT / "docs" / "guides",)),
+        (ARTIFACTS / "docs" / "reference", (ROOT / "docs" / "reference",)),
+        (ARTIFACTS / "include", tuple((ROOT / "crates").glob("*/*-annotation/include"))),
+    )
+    for destination, sources in destinations:
         shutil.rmtree(destination, ignore_errors=True)
-        shutil.copytree(source, destination, ignore=shutil.ignore_patterns("*.svg", "*.png", "*.webp"))
+        for source in sources:
+            shutil.copytree(source, destination, ignore=PICTURES, dirs_exist_ok=True)
 
 
 def install_file(built: Path, destination: Path) -> None:

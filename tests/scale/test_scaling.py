@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -18,6 +19,7 @@ from commutant.scale import (
     ScaleDocument,
     counting,
     find_benchmark,
+    page,
     picture,
     read_constants,
     scaling,
@@ -76,6 +78,24 @@ def test_the_picture_has_a_point_for_each_number_of_cores() -> None:
     titles = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}title")]
     assert len(titles) == 3
     assert "ENTRY_COUNT" in titles[2]
+
+
+def test_a_point_of_the_page_leads_to_variables_that_open_both_stacks() -> None:
+    document = scaled("sharded-map-counted", (1, 4))
+    # The declaration of HTML is none of XML, and two of its elements are not closed.
+    shown = page(document).removeprefix("<!doctype html>\n")
+    root = ET.fromstring(re.sub(r"<(meta [^>]*)>", r"<\1/>", shown))
+    links = [element.get("href") for element in root.iter("{http://www.w3.org/2000/svg}a")]
+    assert links == ["#cores-1", "#cores-4"]
+    alone, four = (element for element in root.iter("details") if element.get("id"))
+    assert [alone.get("id"), four.get("id")] == ["cores-1", "cores-4"]
+    assert "No line goes" in "".join(alone.itertext())
+    [variable] = (element for element in four.iter("details") if element.get("class") == "variable")
+    assert "ENTRY_COUNT" in "".join(next(variable.iter("summary")).itertext())
+    stacks = ["".join(stack.itertext()) for stack in variable.iter("ol")]
+    assert len(stacks) == 2
+    assert all("sharded.rs:" in stack for stack in stacks)
+    assert "<script" not in shown
 
 
 def command(*arguments: str) -> int:

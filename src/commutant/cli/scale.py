@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from commutant.documents import text
 from commutant.support import RunError, UsageError, plural
 
 if TYPE_CHECKING:
-    from commutant.scale import ScaleDocument, ScaleGate
+    from commutant.scale import ScaleDocument, ScaleGate, Subject
 
 _USUAL_CORES = "1,2,4,...,64"
 _MOST_STEPS = 256
+_PROGRAM = "commutant.program"
 
 
 class _Cores(click.ParamType[tuple[int, ...]]):
@@ -78,18 +79,47 @@ class _GateType(click.ParamType["ScaleGate"]):
             self.fail(str(error), param, ctx)
 
 
+class _Command(click.Command):
+    """What stands behind `--` is a program and its arguments, whatever stands before."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, for what stands before."""
+        own, program = (args[: args.index("--")], args[args.index("--") + 1 :]) if "--" in args else (args, None)
+        if program is not None:
+            ctx.meta[_PROGRAM] = tuple(program)
+        return super().parse_args(ctx, own)
+
+
+def _print_annotations(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    from commutant.support import marks_folder
+
+    if value:
+        console.write_path(marks_folder())
+        ctx.exit()
+
+
 @click.command(
     "scale",
+    cls=_Command,
     short_help="Count the lines that go from core to core at up to 256 cores, and predict throughput.",
     epilog=options.examples(
         "commutant scale",
         "commutant scale open-any --cores 1,2,4,...,256",
         "commutant scale sharded-map-counted --fail-on 'transfers>0.1@64'",
         "commutant scale create --seed 7 --format json -o create.json",
-        "commutant scale open --format svg -o open.svg",
+        "commutant scale open --format html -o open.html",
+        "commutant scale --cores 1,2,4,...,32 -- ./a.out --threads {cores}",
     ),
 )
-@click.argument("benchmark", required=False, metavar="[BENCH]")
+@click.option(
+    "--annotations",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_annotations,
+    help="Print the folder of commutant_scale.h, for `cc -I`, and exit.",
+)
+@click.argument("benchmark", required=False, metavar="[BENCH | -- PROGRAM [ARGS]...]")
 @click.option(
     "--cores", type=_Cores(), default=_USUAL_CORES, show_default=True, help="How many virtual cores, in turn."
 )
@@ -111,7 +141,8 @@ class _GateType(click.ParamType["ScaleGate"]):
     type=click.IntRange(0, 1024),
     default=32,
     show_default=True,
-    help="How many of 1,024 accesses to atomics let another core go on; 0: cores take turns after whole operations.",
+    help="At how many of 1,024 accesses (of BENCH to atomics, of PROGRAM to memory) another core goes on; 0: cores "
+    "take turns after whole operations.",
 )
 @click.option(
     "--maintain-every",
@@ -140,9 +171,11 @@ class _GateType(click.ParamType["ScaleGate"]):
     show_default=True,
     help="Seconds that one number of cores may take.",
 )
-@options.output_format("text", "json", "svg")
+@options.output_format("text", "json", "svg", "html")
 @options.output_file
+@click.pass_context
 def command(
+    ctx: click.Context,
     benchmark: str | None,
     cores: tuple[int, ...],
     seed: int,
@@ -162,11 +195,15 @@ def command(
 
     All cores are played by one thread under the emulator, so that 256 need one processor, and the same seed gives the
     same counts. Transfers of operations and of maintenance are counted apart.
+
+    The threads of PROGRAM are its cores if they mark their operations (`commutant_scale.h`, the crate
+    `scale-annotation`); `{cores}` in its arguments is the number of cores. They take turns, so that one runs at a time.
     """
-    from commutant.scale import ScaleConditions, benchmarks, find_benchmark, print_benchmarks, read_constants
+    from commutant.scale import ScaleConditions, benchmarks, print_benchmarks, read_constants
 
     results.refuse_existing(output)
-    if benchmark is None:
+    program: tuple[str, ...] | None = ctx.meta.get(_PROGRAM)
+    if benchmark is None and program is None:
         results.draw(lambda screen: print_benchmarks(benchmarks(), screen), output)
         return 0
     if missing := [gate for gate in fail_on if gate.cores not in cores]:
@@ -178,7 +215,7 @@ def command(
     from commutant.scale import scaling
 
     try:
-        for document in scaling(find_benchmark(benchmark), cores, conditions, known):
+        for document in scaling(_subject(benchmark, program), cores, conditions, known):
             done = document.steps[-1].cores
             console.message(f"counted {plural(done, 'core')}")
     except (KeyboardInterrupt, RunError) as error:
@@ -191,13 +228,29 @@ def command(
     return 0 if _holds(document, fail_on) else 1
 
 
+def _subject(benchmark: str | None, program: tuple[str, ...] | None) -> Subject:
+    from commutant.scale import find_benchmark, marked_program
+
+    if program is None:
+        assert benchmark is not None
+        return find_benchmark(benchmark)
+    if benchmark is not None:
+        raise UsageError(
+            f"expected a benchmark or a program behind --, got both: {benchmark!r:.80} and {program!r:.80}"
+        )
+    if not program:
+        raise UsageError("expected a program behind --, got nothing")
+    return marked_program(program)
+
+
 def _put(document: ScaleDocument, format_: str, top: int, output: Path | None) -> None:
-    from commutant.scale import picture, print_scaling
+    from commutant.scale import page, picture, print_scaling
 
     if format_ == "text":
         results.draw(lambda screen: print_scaling(document, screen, top), output)
     else:
-        results.put([text(document) if format_ == "json" else picture(document)], output)
+        written: dict[str, Callable[[ScaleDocument], str]] = {"json": text, "svg": picture, "html": page}
+        results.put([written[format_](document)], output)
 
 
 def _holds(document: ScaleDocument, gates: Sequence[ScaleGate]) -> bool:

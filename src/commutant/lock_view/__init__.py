@@ -3,7 +3,7 @@
 program ── crate locks-plugin ──► lock record ──► names ──► classes of locks ──► tables, JSON
 """
 
-from commutant.lock_view.record import LockRecord, Recording, read_record
+from commutant.lock_view.record import LockRecord, MappedFile, Recording, read_record
 from commutant.lock_view.recording.program import record_program
 from commutant.lock_view.study.classes import LockClass, LockStudy, study
 from commutant.lock_view.study.simulation import HAND_OVERS
@@ -17,6 +17,7 @@ __all__ = [
     "LockRecord",
     "LockStudy",
     "LockVerdict",
+    "MappedFile",
     "Prediction",
     "Recording",
     "predictions",

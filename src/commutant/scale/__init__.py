@@ -1,17 +1,19 @@
 """How an implementation scales, without the large machine: lines that go from core to core, counted and made a
 prediction.
 
-`benchmarks` lists what can be measured, `counting` has one of them made by so many virtual cores under the emulator and
-reads what was counted (`counts`), `naming` names the variables, `steps` says per operation what came of it, `queues`
-and `constants` predict throughput, `scaling` is the result as a document, `show` and `plot` put it in words and as a
-picture.
+`benchmarks` lists those that ship (names: `naming`), `programs` takes any program whose operations are marked;
+`counting` runs one of these on so many virtual cores under the emulator and reads what was counted (`counts`). `queues`
+and `constants` predict throughput, `scaling` is the result as a document; `show`, `plot` and `page` put it in words, as
+a picture, and as a page.
 """
 
 from commutant.scale.benchmarks import Benchmark, benchmarks, find_benchmark
 from commutant.scale.constants import Constants, read_constants
-from commutant.scale.counting import CORE_LIMIT, ScaleConditions
+from commutant.scale.counting import CORE_LIMIT, ScaleConditions, Subject
 from commutant.scale.gate import ScaleGate, read_gate
+from commutant.scale.page import page
 from commutant.scale.plot import picture
+from commutant.scale.programs import MarkedProgram, marked_program
 from commutant.scale.scaling import ScaleDocument, scaling
 from commutant.scale.show import print_benchmarks, print_scaling
 
@@ -19,11 +21,15 @@ __all__ = [
     "CORE_LIMIT",
     "Benchmark",
     "Constants",
+    "MarkedProgram",
     "ScaleConditions",
     "ScaleDocument",
     "ScaleGate",
+    "Subject",
     "benchmarks",
     "find_benchmark",
+    "marked_program",
+    "page",
     "picture",
     "print_benchmarks",
     "print_scaling",

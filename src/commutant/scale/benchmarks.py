@@ -1,11 +1,17 @@
-"""The benchmarks that the runner has (crates/file-system/scale-runner)."""
+"""The benchmarks that the runner has (crates/file-system/scale-runner): their cores are coroutines of one thread."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
+from commutant.scale.counting import Engine, ScaleConditions
+from commutant.scale.counts import TransferCounts
+from commutant.scale.naming import RunnerNames
 from commutant.support import UsageError, artifacts, did_you_mean
 from commutant.targets.process import ask
 
@@ -16,6 +22,27 @@ class Benchmark:
 
     name: str
     operation: str
+    engine: Engine = "coroutines"
+    silence: str = "the runner wrote no list of its objects"
+
+    def command(self, cores: int, conditions: ScaleConditions, listing: Path) -> Sequence[str]:
+        """As `Subject.command`."""
+        c = conditions
+        numbers = (cores, c.operations, c.warm_up, c.seed, c.hand_over, c.maintain_every)
+        return [str(artifacts.scale_runner_path()), self.name, *map(str, numbers), str(listing)]
+
+    def environment(self, cores: int, conditions: ScaleConditions, listing: Path) -> Mapping[str, str]:
+        """As `Subject.environment`."""
+        return {}
+
+    @contextmanager
+    def names(self, listing: Path, counts: TransferCounts) -> Iterator[RunnerNames]:
+        """As `Subject.names`."""
+        descriptor = os.open(listing, os.O_RDONLY)
+        try:
+            yield RunnerNames(artifacts.scale_runner_path(), descriptor, counts)
+        finally:
+            os.close(descriptor)
 
 
 @cache

@@ -1,20 +1,21 @@
-"""One benchmark on so many virtual cores: the runner under the emulator, with the counter of transfers."""
+"""A subject on so many virtual cores: a program under the emulator, with the counter of transfers."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, Protocol
 
 from commutant.guest import find_user_emulator
-from commutant.scale.benchmarks import Benchmark
 from commutant.scale.counts import TransferCounts, read_counts
-from commutant.scale.naming import CountNames
 from commutant.support import RunError, artifacts, start_program
+
+Engine = Literal["coroutines", "threads"]
+"""What cores are: coroutines of a benchmark, or the threads of a program."""
 
 CORE_LIMIT = 256
 _LONGEST_MESSAGE = 400
@@ -22,11 +23,12 @@ _LONGEST_MESSAGE = 400
 
 @dataclass(frozen=True, slots=True)
 class ScaleConditions:
-    """How a benchmark is made: all of it moves the counts, so all of it is said with them.
+    """How a subject is made to run: all of it moves the counts, so all of it is said with them.
 
     Each core makes `warm_up` operations that do not count, then `operations` that do. It hands over to another core
-    after each, and before `hand_over` of 1,024 accesses to atomics, on average; `seed` says before which, and to whom.
-    A core maintains after each `maintain_every` operations, and no two cores begin to count at the same one.
+    after each, and at `hand_over` of 1,024 accesses on average: of a benchmark to atomics, before them; of a program to
+    memory, after them. `seed` says at which, and to whom. A core of a benchmark maintains after each `maintain_every`
+    operations, and no two cores begin to count at the same one.
     """
 
     seed: int = 1
@@ -36,32 +38,72 @@ class ScaleConditions:
     maintain_every: int = 64
     timeout_seconds: float = 600.0
 
-    def arguments(self) -> list[str]:
-        """As the runner takes them, in its order."""
-        numbers = (self.operations, self.warm_up, self.seed, self.hand_over, self.maintain_every)
-        return [str(number) for number in numbers]
+
+class Names(Protocol):
+    """Names for one run: what lies at an address that was touched at a place, and who was there."""
+
+    def stack(self, place: int) -> tuple[str, ...]:
+        """The functions at a place, the innermost first, with files and lines."""
+
+    def variable(self, address: int, place: int) -> str:
+        """What lies at an address that was touched at a place."""
+
+    def line(self, address: int) -> str:
+        """What the line at an address is."""
+
+    @property
+    def stalls(self) -> int:
+        """How many turns ended by the clock, so that another run may differ."""
+
+
+class Subject(Protocol):
+    """What is counted: a program that says by marks whose turn it is."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def operation(self) -> str:
+        """What one of its operations is."""
+
+    @property
+    def engine(self) -> Engine:
+        """What its cores are."""
+
+    def command(self, cores: int, conditions: ScaleConditions, listing: Path) -> Sequence[str]:
+        """How it is started; it writes into the file what names are made of."""
+
+    @property
+    def silence(self) -> str:
+        """What it means if it has written no such file."""
+
+    def environment(self, cores: int, conditions: ScaleConditions, listing: Path) -> Mapping[str, str]:
+        """Variables that it has besides."""
+
+    def names(self, listing: Path, counts: TransferCounts) -> AbstractContextManager[Names]:
+        """Names for a run."""
 
 
 @contextmanager
-def counted(
-    benchmark: Benchmark, cores: int, conditions: ScaleConditions
-) -> Iterator[tuple[TransferCounts, CountNames]]:
-    """What was counted, and names for it; raises RunError if the benchmark does not come to its end."""
-    runner = artifacts.scale_runner_path()
+def counted(subject: Subject, cores: int, conditions: ScaleConditions) -> Iterator[tuple[TransferCounts, Names]]:
+    """What was counted, and names for it; raises RunError if the subject does not come to its end."""
     with tempfile.TemporaryDirectory(prefix="commutant-scale-") as name:
         folder = Path(name)
         counter, report, listing = folder / "counter.so", folder / "counts.json", folder / "objects"
         # QEMU splits arguments at commas, which a path may have.
         counter.symlink_to(artifacts.transfers_plugin_path())
-        program = [str(runner), benchmark.name, str(cores), *conditions.arguments(), str(listing)]
-        command = [*find_user_emulator().command, "-plugin", f"{counter},out={report}", *program]
-        _run(command, f"{benchmark.name} on {cores} cores", conditions.timeout_seconds)
+        variables = subject.environment(cores, conditions, listing)
+        environment = [word for key, value in variables.items() for word in ("-E", f"{key}={value}")]
+        plugin = ["-plugin", f"{counter},out={report}"]
+        program = subject.command(cores, conditions, listing)
+        command = [*find_user_emulator().command, *environment, *plugin, *program]
+        _run(command, f"{subject.name} on {cores} cores", conditions.timeout_seconds)
+        if not listing.exists():
+            raise RunError(f"{subject.name}: {subject.silence}")
         counts = read_counts(report.read_bytes() if report.exists() else b"")
-        descriptor = os.open(listing, os.O_RDONLY)
-        try:
-            yield counts, CountNames(runner, descriptor, counts)
-        finally:
-            os.close(descriptor)
+        with subject.names(listing, counts) as naming:
+            yield counts, naming
 
 
 def _run(command: list[str], what: str, timeout_seconds: float) -> None:
@@ -76,5 +118,5 @@ def _run(command: list[str], what: str, timeout_seconds: float) -> None:
             # Whatever stops this, Ctrl-C too, stops the program.
             process.kill()
     if process.returncode != 0:
-        told = " ".join(messages.decode(errors="replace").split())[:_LONGEST_MESSAGE]
-        raise RunError(f"{what} failed (exit code {process.returncode}): {told or 'it printed nothing'}")
+        said = " ".join(messages.decode(errors="replace").split())[-_LONGEST_MESSAGE:]
+        raise RunError(f"{what} failed (exit code {process.returncode}): {said or 'it printed nothing'}")

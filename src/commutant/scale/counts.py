@@ -8,7 +8,7 @@ from commutant.documents import Count, DocumentError, Part, read
 from commutant.support import RunError
 
 OPERATION, MAINTENANCE = 0, 1
-"""Kinds of work, as the runner tells them."""
+"""Kinds of work, as marks have them."""
 
 Way = Literal["miss", "upgrade"]
 

@@ -21,8 +21,11 @@ _LIBRARY = "library/"
 _OURS = "crates/"
 
 
-class CountNames:
-    """Names for one run."""
+class RunnerNames:
+    """Names for one run of the runner."""
+
+    stalls = 0
+    """Coroutines hand over by themselves."""
 
     def __init__(self, runner: Path, listing: int, counts: TransferCounts) -> None:
         """Of the runner, the list that it wrote into this descriptor's file, and the counts of its run."""

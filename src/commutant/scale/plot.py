@@ -9,22 +9,24 @@ from html import escape
 from commutant.scale.scaling import HALF, ScaleDocument
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480, 300, 52, 16, 34, 44
+_LONGEST_NAME = 32
 _BLUE, _GREY, _RED = "#1b6ca8", "#999999", "#c8553d"
 
 
-def picture(document: ScaleDocument) -> str:
+def picture(document: ScaleDocument, *, links: bool = False) -> str:
     """One document: predicted throughput per core, of one without transfers, with what the constants move it; a point
-    says by its title what the busiest line is."""
-    return "\n".join(_lines(document)) + "\n"
+    says by its title what the busiest line is. With `links` it leads to `#cores-8` and the like."""
+    return "\n".join(_lines(document, links=links)) + "\n"
 
 
-def _lines(document: ScaleDocument) -> Iterator[str]:
+def _lines(document: ScaleDocument, *, links: bool) -> Iterator[str]:
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         'font-family="sans-serif" font-size="11">'
     )
     yield f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>'
-    yield f'<text x="{_LEFT}" y="18" font-size="13">{escape(document.benchmark)}: predicted throughput per core</text>'
+    heading = f"{_short(document.benchmark)}: predicted throughput per core"
+    yield f'<text x="{_LEFT}" y="18" font-size="13">{escape(heading)}</text>'
     most = max((step.cores for step in document.steps), default=1)
 
     def x(cores: int) -> float:
@@ -49,16 +51,21 @@ def _lines(document: ScaleDocument) -> Iterator[str]:
         at = x(step.cores)
         yield _line((at, y(min(values))), (at, y(max(values))), f'stroke="{_BLUE}" stroke-width="1"')
         colour = _RED if predicted.per_core < HALF else _BLUE
-        told = (
+        title = (
             f"{step.cores} cores: {predicted.per_core:.3f}, {step.transfers:.4f} transfers, "
             f"{step.maintenance + step.after_maintenance:.4f} by maintenance; "
             f"busiest: {predicted.busiest_line or 'none'}"
         )
+        begin, end = (f'<a href="#cores-{step.cores}">', "</a>") if links else ("", "")
         yield (
-            f'<circle cx="{x(step.cores):.1f}" cy="{y(predicted.per_core):.1f}" r="3" fill="{colour}">'
-            f"<title>{escape(told)}</title></circle>"
+            f'{begin}<circle cx="{at:.1f}" cy="{y(predicted.per_core):.1f}" r="{5 if links else 3}" fill="{colour}">'
+            f"<title>{escape(title)}</title></circle>{end}"
         )
     yield "</svg>"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _line(start: tuple[float, float], end: tuple[float, float], style: str) -> str:

@@ -9,11 +9,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from commutant.documents import Count, Document, Measure, Part
-from commutant.scale.benchmarks import Benchmark
 from commutant.scale.constants import NAMES, Constants
-from commutant.scale.counting import ScaleConditions, counted
+from commutant.scale.counting import Engine, Names, ScaleConditions, Subject, counted
 from commutant.scale.counts import MAINTENANCE, TransferCounts, TransferRow
-from commutant.scale.naming import CountNames
 from commutant.scale.queues import Server, servers_of, throughput
 
 During = Literal["operations", "maintenance", "after maintenance"]
@@ -76,6 +74,7 @@ class ScaleStep(Part, frozen=True):
     accesses: Measure
     lines: Annotated[Count, Meta(description="Lines that any core touched.")]
     model_bytes_per_line: Measure
+    stalls: Annotated[Count, Meta(description="Turns that a clock ended: with any, another run may differ.")]
     variables: tuple[MovingVariable, ...]
     predicted: Predicted
 
@@ -91,12 +90,15 @@ class ScaleDocument(Document, frozen=True):
     """A benchmark at growing numbers of cores. One that was interrupted has those that were done, and is not
     complete."""
 
-    benchmark: str
+    benchmark: Annotated[str, Meta(description="Or the program, with its arguments.")]
     operation: str
+    engine: Annotated[Engine, Meta(description="What cores are: coroutines of a benchmark, or a program's threads.")]
     seed: Count
     operations: Annotated[Count, Meta(description="Counted operations of each core.")]
     warm_up: Count
-    hand_over: Annotated[Count, Meta(description="How many of 1,024 accesses to atomics hand over to another core.")]
+    hand_over: Annotated[
+        Count, Meta(description="At how many of 1,024 accesses, to atomics or of a program, another core goes on.")
+    ]
     maintain_every: Count
     constants: Constants
     complete: bool
@@ -105,19 +107,19 @@ class ScaleDocument(Document, frozen=True):
 
 
 def scaling(
-    benchmark: Benchmark, cores: Sequence[int], conditions: ScaleConditions, constants: Constants
+    subject: Subject, cores: Sequence[int], conditions: ScaleConditions, constants: Constants
 ) -> Iterator[ScaleDocument]:
     """The document after each number of cores; the last one is complete. Raises RunError if one does not come to an
     end."""
     steps: list[ScaleStep] = []
     for number in cores:
-        with counted(benchmark, number, conditions) as (counts, naming):
+        with counted(subject, number, conditions) as (counts, naming):
             steps.append(step_of(counts, naming, conditions.operations, constants))
-        yield document_of(benchmark, conditions, constants, steps, complete=len(steps) == len(cores))
+        yield document_of(subject, conditions, constants, steps, complete=len(steps) == len(cores))
 
 
 def document_of(
-    benchmark: Benchmark,
+    subject: Subject,
     conditions: ScaleConditions,
     constants: Constants,
     steps: Sequence[ScaleStep],
@@ -128,8 +130,9 @@ def document_of(
     slow = next((step for step in steps if step.predicted.per_core < HALF), None)
     stops = ScalingStop(slow.cores, slow.predicted.busiest_line) if slow else None
     return ScaleDocument(
-        benchmark=benchmark.name,
-        operation=benchmark.operation,
+        benchmark=subject.name,
+        operation=subject.operation,
+        engine=subject.engine,
         seed=conditions.seed,
         operations=conditions.operations,
         warm_up=conditions.warm_up,
@@ -150,7 +153,7 @@ def during(row: TransferRow) -> During:
     return "after maintenance" if row.work_of_cause == MAINTENANCE else "operations"
 
 
-def step_of(counts: TransferCounts, naming: CountNames, operations_per_core: int, constants: Constants) -> ScaleStep:
+def step_of(counts: TransferCounts, naming: Names, operations_per_core: int, constants: Constants) -> ScaleStep:
     """What was counted, per operation."""
     operations = counts.cores * operations_per_core
 
@@ -170,6 +173,7 @@ def step_of(counts: TransferCounts, naming: CountNames, operations_per_core: int
         accesses=sum(work.accesses for work in counts.works) / operations,
         lines=counts.lines,
         model_bytes_per_line=counts.memory_bytes / max(1, counts.lines),
+        stalls=naming.stalls,
         variables=tuple(_variables(rows, naming, operations)),
         predicted=_predicted(counts, naming, operations, constants),
     )
@@ -182,7 +186,7 @@ class _Sums:
     invalidated: int = 0
 
 
-def _variables(rows: Sequence[TransferRow], naming: CountNames, operations: int) -> Iterator[MovingVariable]:
+def _variables(rows: Sequence[TransferRow], naming: Names, operations: int) -> Iterator[MovingVariable]:
     sums: dict[tuple[str, During], _Sums] = {}
     for row in rows:
         # Rows are by descending transfers: the first of a variable is its most frequent.
@@ -203,7 +207,7 @@ def _variables(rows: Sequence[TransferRow], naming: CountNames, operations: int)
         )
 
 
-def _predicted(counts: TransferCounts, naming: CountNames, operations: int, constants: Constants) -> Predicted:
+def _predicted(counts: TransferCounts, naming: Names, operations: int, constants: Constants) -> Predicted:
     instructions = sum(work.instructions for work in counts.works) / operations
     ways = {way: sum(row.transfers for row in counts.transfers if row.way == way) for way in ("miss", "upgrade")}
     transfers = sum(ways.values())

@@ -32,11 +32,13 @@ def print_scaling(document: ScaleDocument, screen: Console, shown_variables: int
         screen.print(safe_text(text), markup=False, soft_wrap=True)
 
     say(f"{document.benchmark}: one operation is {document.operation}")
-    say(
-        f"seed {document.seed}; {plural(document.operations, 'operation')} of a core, {document.warm_up} to warm up; "
-        f"hands over after each, and before {document.hand_over} of 1,024 accesses to atomics; "
-        f"maintenance, where there is any, after each {document.maintain_every}"
-    )
+    say(conditions_in_words(document))
+    for step in document.steps:
+        if step.stalls:
+            say(
+                f"With {plural(step.cores, 'core')} {plural(step.stalls, 'turn')} of a second or more ended by the "
+                "clock: another run may differ."
+            )
     if not document.complete:
         say("INTERRUPTED: the larger numbers of cores were not counted")
     say()
@@ -49,13 +51,31 @@ def print_scaling(document: ScaleDocument, screen: Console, shown_variables: int
             f"       {per_core:24.3f}  {per_core * step.cores:8.1f}"
         )
     say()
-    say(_stop_in_words(document))
+    say(stop_in_words(document))
     if document.steps:
         _print_variables(document.steps[-1], shown_variables, say)
         _print_constants(document, document.steps[-1], say)
 
 
-def _stop_in_words(document: ScaleDocument) -> str:
+def conditions_in_words(document: ScaleDocument) -> str:
+    """How the subject was made to run."""
+    return (
+        f"seed {document.seed}; {plural(document.operations, 'operation')} of a core, {document.warm_up} to warm up; "
+        f"hands over after each, and {_hand_over_in_words(document)}"
+    )
+
+
+def _hand_over_in_words(document: ScaleDocument) -> str:
+    if document.engine == "threads":
+        return f"after {document.hand_over} of 1,024 accesses, and where it would wait"
+    return (
+        f"before {document.hand_over} of 1,024 accesses to atomics; "
+        f"maintenance, where there is any, after each {document.maintain_every}"
+    )
+
+
+def stop_in_words(document: ScaleDocument) -> str:
+    """Up to how many cores it scales, and what stops it."""
     if document.stops is None:
         most = max((step.cores for step in document.steps), default=0)
         return f"Up to {plural(most, 'core')} a core gets at least {HALF:.0%} done of what it would without transfers."

@@ -20,6 +20,7 @@ from commutant.support.installed import (
     build_advice,
     is_clone,
     kernel_advice,
+    marks_folder,
     package_advice,
     pages_folder,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "lock_preload_path",
     "locks_plugin_path",
     "map_unique",
+    "marks_folder",
     "no_progress",
     "open_regular",
     "package_advice",

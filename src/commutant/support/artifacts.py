@@ -53,6 +53,11 @@ def scale_runner_path() -> Path:
     return _artifact("commutant-scale-runner", "the runner of benchmarks")
 
 
+def scale_turns_path() -> Path:
+    """The library that has a program's threads take turns. Raises RunError if it is missing."""
+    return _artifact("libcommutant_scale_turns.so", "the library that has threads take turns")
+
+
 def olf_adapter_path(kind: str) -> Path:
     """The adapter of lists of crate `olf` of a kind, `list`, `map` or `sorted`. Raises RunError if it is missing."""
     return _artifact(f"libcommutant_olf_{kind}.so", "the adapter of the target olf")

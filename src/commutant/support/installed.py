@@ -39,5 +39,13 @@ def pages_folder() -> Path:
 
 def annotations_folder() -> Path:
     """Where `commutant_locks.h` lies, with which programs in C and C++ tell of locks of their own."""
-    clone = _CLONE / "crates" / "locks" / "lock-annotation" / "include"
-    return clone if is_clone() else _PACKAGE / "_artifacts" / "include"
+    return _headers(_CLONE / "crates" / "locks" / "lock-annotation" / "include")
+
+
+def marks_folder() -> Path:
+    """Where `commutant_scale.h` lies, with which programs in C and C++ mark operations."""
+    return _headers(_CLONE / "crates" / "scaling" / "scale-annotation" / "include")
+
+
+def _headers(of_clone: Path) -> Path:
+    return of_clone if is_clone() else _PACKAGE / "_artifacts" / "include"

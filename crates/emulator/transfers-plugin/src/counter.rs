@@ -7,7 +7,7 @@ use qemu_plugin::call_tree::CallTree;
 use qemu_plugin::shadow_stack::ShadowStack;
 use transfers::coherence::{Access, Caches, LINE_BYTES, Touch, Way};
 
-use crate::mark::{Mark, WORKS};
+use crate::mark::{Mark, RATE_OF, WORKS};
 
 /// Stacks that are known at a time.
 const CALL_TREE_CAPACITY: usize = 1 << 18;
@@ -106,6 +106,10 @@ pub struct Counter {
     /// By kind of work.
     pub works: [Work; WORKS],
     own_memory: Vec<Range<u64>>,
+    /// Of [`RATE_OF`] accesses so many are followed by a signal.
+    interruption_rate: u64,
+    /// Which they are is drawn from this (xorshift64*).
+    interruption_draw: u64,
 }
 
 impl Counter {
@@ -123,6 +127,8 @@ impl Counter {
             transfers: HashMap::new(),
             works: [Work::default(); WORKS],
             own_memory: Vec::new(),
+            interruption_rate: 0,
+            interruption_draw: 1,
         }
     }
 
@@ -145,7 +151,8 @@ impl Counter {
     pub fn mark(&mut self, mark: Mark) -> bool {
         match mark {
             // Of interest where code is translated.
-            Mark::OwnCode(_) => {}
+            Mark::OwnCode(_) | Mark::NeverInterrupted(_) => {}
+            Mark::Interrupt { seed, rate } => (self.interruption_draw, self.interruption_rate) = (seed | 1, rate),
             Mark::OwnMemory(range) => self.own_memory.push(range),
             Mark::Cores(count) => {
                 self.caches = Caches::new(count);
@@ -210,6 +217,19 @@ impl Counter {
             counted.transfers += 1;
             counted.invalidated += u64::from(transfer.invalidated);
         }
+    }
+
+    /// Whether a signal follows the present access.
+    #[inline]
+    pub fn is_interrupted(&mut self) -> bool {
+        if self.interruption_rate == 0 {
+            return false;
+        }
+        self.interruption_draw ^= self.interruption_draw >> 12;
+        self.interruption_draw ^= self.interruption_draw << 25;
+        self.interruption_draw ^= self.interruption_draw >> 27;
+        let drawn = self.interruption_draw.wrapping_mul(0x2545_F491_4F6C_DD1D);
+        drawn >> (u64::BITS - RATE_OF.trailing_zeros()) < self.interruption_rate
     }
 
     /// The call at `code` stored its return address at `stack_pointer`.
@@ -291,6 +311,20 @@ mod tests {
         }
         assert_eq!((counter.caches().line_count(), counter.works[0].accesses), (1, 4));
         assert_eq!(counter.transfers.len(), 1);
+    }
+
+    #[test]
+    fn as_many_accesses_are_interrupted_as_were_asked_for_and_the_seed_says_which() {
+        let interrupted = |seed, rate| {
+            let mut counter = Counter::new();
+            counter.mark(Mark::Interrupt { seed, rate });
+            (0..100_000).filter(|_| counter.is_interrupted()).collect::<Vec<_>>()
+        };
+        assert_eq!(interrupted(1, 0).len(), 0);
+        assert_eq!(interrupted(1, RATE_OF).len(), 100_000);
+        assert!((2_800..3_500).contains(&interrupted(1, 32).len()), "{}", interrupted(1, 32).len());
+        assert_eq!(interrupted(1, 32), interrupted(1, 32));
+        assert_ne!(interrupted(1, 32), interrupted(4, 32));
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //! 6   from now on transfers count
 //! 7   the end
 //! 8   the stack of the core whose turn comes next, from and up to: no other core touches it
+//! 9   by this seed, after so many of 1,024 accesses of a core its thread gets a signal
+//! 10  but not after accesses of code from and up to
 //! ```
 
 use std::ops::Range;
@@ -40,7 +42,19 @@ pub enum Mark {
     End,
     /// The next core's stack.
     Stack(Range<u64>),
+    /// Signals after random accesses.
+    Interrupt {
+        /// What is drawn is drawn from this.
+        seed: u64,
+        /// After so many of [`RATE_OF`].
+        rate: u64,
+    },
+    /// No signals after accesses of this code.
+    NeverInterrupted(Range<u64>),
 }
+
+/// Of so many accesses, as many as are asked for are followed by a signal, on average.
+pub const RATE_OF: u64 = 1024;
 
 /// How many kinds of work there are: 0 is operations, 1 maintenance between them.
 pub const WORKS: usize = 2;
@@ -59,6 +73,8 @@ impl Mark {
             6 => Mark::Count,
             7 => Mark::End,
             8 if first <= second => Mark::Stack(first..second),
+            9 if second <= RATE_OF => Mark::Interrupt { seed: first, rate: second },
+            10 if first <= second => Mark::NeverInterrupted(first..second),
             _ => return None,
         })
     }
@@ -73,9 +89,11 @@ mod tests {
         assert_eq!(Mark::from_words([3, 256, 0]), Some(Mark::Cores(256)));
         assert_eq!(Mark::from_words([4, 255, 1]), Some(Mark::Turn { core: 255, work: 1 }));
         for words in
-            [[0, 0, 0], [9, 0, 0], [3, 0, 0], [3, 257, 0], [4, 256, 0], [4, 0, 2], [1, 2, 1], [2, 2, 1], [8, 2, 1]]
+            [[0, 0, 0], [11, 0, 0], [3, 0, 0], [3, 257, 0], [4, 256, 0], [4, 0, 2], [1, 2, 1], [2, 2, 1], [8, 2, 1]]
         {
             assert_eq!(Mark::from_words(words), None, "{words:?}");
         }
+        assert_eq!(Mark::from_words([9, 0, RATE_OF + 1]), None);
+        assert_eq!(Mark::from_words([10, 2, 1]), None);
     }
 }

@@ -11,8 +11,7 @@ use std::ptr;
 
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, Yielder};
-
-use crate::mark;
+use transfer_marks as mark;
 
 /// Enough for a build without optimisation.
 const STACK_BYTES: usize = 256 << 10;

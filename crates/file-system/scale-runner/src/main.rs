@@ -14,13 +14,14 @@
 mod benchmark;
 mod benchmarks;
 mod cores;
-mod mark;
 mod own_code;
 mod world;
 
 use std::cell::Cell;
 use std::fs::File;
 use std::process::ExitCode;
+
+use transfer_marks as mark;
 
 use crate::benchmark::{Benchmark, Operation};
 use crate::cores::Turns;

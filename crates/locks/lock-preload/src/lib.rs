@@ -4,7 +4,6 @@
 //! function, whose result is returned.
 
 mod mutex;
-mod next;
 mod rwlock;
 mod semaphore;
 mod spin;

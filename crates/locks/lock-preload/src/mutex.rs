@@ -3,8 +3,8 @@
 use libc::{EBUSY, EOWNERDEAD, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use lock_annotation::Event;
 
-use crate::next::next;
 use crate::tell::tell;
+use preload::next;
 
 type Mutex = *mut pthread_mutex_t;
 const SIZE_BYTES: u16 = size_of::<pthread_mutex_t>() as u16;

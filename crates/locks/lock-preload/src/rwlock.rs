@@ -3,8 +3,8 @@
 use libc::{EBUSY, c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 use lock_annotation::Event;
 
-use crate::next::next;
 use crate::tell::tell;
+use preload::next;
 
 type Lock = *mut pthread_rwlock_t;
 const SIZE_BYTES: u16 = size_of::<pthread_rwlock_t>() as u16;

@@ -7,8 +7,8 @@
 use libc::{EAGAIN, c_char, c_int, c_uint, clockid_t, mode_t, sem_t, timespec};
 use lock_annotation::Event;
 
-use crate::next::next;
 use crate::tell::tell;
+use preload::next;
 
 type Semaphore = *mut sem_t;
 const SIZE_BYTES: u16 = size_of::<sem_t>() as u16;

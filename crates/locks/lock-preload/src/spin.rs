@@ -3,8 +3,8 @@
 use libc::{EBUSY, c_int, pthread_spinlock_t};
 use lock_annotation::Event;
 
-use crate::next::next;
 use crate::tell::tell;
+use preload::next;
 
 type Lock = *mut pthread_spinlock_t;
 const SIZE_BYTES: u16 = size_of::<pthread_spinlock_t>() as u16;

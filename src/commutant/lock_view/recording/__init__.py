@@ -8,6 +8,7 @@ from commutant.lock_view.recording.kernel import (
     KernelTarget,
     record_kernel,
 )
+from commutant.lock_view.recording.program import executable_path
 from commutant.lock_view.recording.span import RecordedSpan
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "KernelRun",
     "KernelTarget",
     "RecordedSpan",
+    "executable_path",
     "read_workload",
     "record_kernel",
 ]

@@ -63,7 +63,7 @@ def record_program(
     What it started and left running is stopped. With `span` only what happens in it is recorded. Raises UsageError if
     it cannot be run here, RunError if nothing was recorded.
     """
-    executable = _executable(command[0])
+    executable = executable_path(command[0])
     emulator = find_user_emulator().command
     with recording_folder() as folder:
         out = folder / "record.json"
@@ -116,7 +116,8 @@ def record_program(
         )
 
 
-def _executable(name: str) -> Path:
+def executable_path(name: str) -> Path:
+    """The file of a program that the emulator runs; raises UsageError if it is none."""
     found = shutil.which(name)
     if found is None:
         here = Path(name)

@@ -251,7 +251,7 @@ def study(
     `hand_overs` are the least and the most that a hand-over of a lock costs, for predictions. `names` are the kernel's
     for its record; a program's are found in the files that it had mapped.
     """
-    names = names or AddressNames(record)
+    names = names or AddressNames(record.mappings, record.stacks)
     classes: dict[tuple[str, LockFamily], LockClass] = {}
     called = _class_name if by == "class" else _InstanceNames()
     for lock in record.locks:

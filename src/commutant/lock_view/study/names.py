@@ -6,13 +6,17 @@ import contextlib
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from commutant import _native
-from commutant.lock_view.record import MappedFile, Recording
+from commutant.lock_view.record import MappedFile, StackMemory
 
-PLUMBING = ("liblock_preload", "libcommutant_lock_preload", "libc.so", "libc-", "libpthread", "libstdc++", "ld-linux")
+PLUMBING = (
+    *("liblock_preload", "libcommutant_lock_preload", "libcommutant_scale_turns"),
+    *("libc.so", "libc-", "libpthread", "libstdc++", "ld-linux"),
+)
 """Files whose functions are never what a program's author wants to hear of as the user of a lock."""
 
 
@@ -49,9 +53,10 @@ def fetch_debug_information(path: str) -> None:
 class AddressNames:
     """Names of one process's addresses. Files are read at their first use; one that cannot be read names nothing."""
 
-    def __init__(self, record: Recording) -> None:
-        self._mappings = sorted(record.mappings, key=lambda mapping: mapping.start)
-        self._stacks = record.stacks
+    def __init__(self, mappings: Sequence[MappedFile], stacks: Sequence[StackMemory] = ()) -> None:
+        """Of what it had mapped, and where its threads' stacks lay as far as that is known."""
+        self._mappings = sorted(mappings, key=lambda mapping: mapping.start)
+        self._stacks = stacks
         self._files: dict[str, tuple[_native.ProgramFile, int] | None] = {}
         self._frames: dict[int, tuple[Frame, ...]] = {}
         self.unreadable: dict[str, str] = {}

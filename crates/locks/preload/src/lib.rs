@@ -1,4 +1,6 @@
-//! The C library's own functions.
+//! The C library's own functions, for libraries that stand in front of it (`LD_PRELOAD`).
+//!
+//! [`next!`] calls the function that a program would have called without the library: it is looked up at its first use.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -41,13 +43,14 @@ impl Next {
 }
 
 /// Calls the C library's function of the same name: `next!(pthread_mutex_lock(mutex: *mut pthread_mutex_t))`.
+#[macro_export]
 macro_rules! next {
     ($name:ident $(@ $version:literal)? ($($argument:ident: $type:ty),*)) => {
-        $crate::next::next!($name $(@ $version)? ($($argument: $type),*) -> libc::c_int)
+        $crate::next!($name $(@ $version)? ($($argument: $type),*) -> std::ffi::c_int)
     };
     ($name:ident $(@ $version:literal)? ($($argument:ident: $type:ty),*) -> $result:ty) => {{
-        const VERSION: Option<&std::ffi::CStr> = $crate::next::version!($($version)?);
-        static NEXT: $crate::next::Next = $crate::next::Next::new(
+        const VERSION: Option<&std::ffi::CStr> = $crate::version!($($version)?);
+        static NEXT: $crate::Next = $crate::Next::new(
             match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => panic!("a name with a NUL"),
@@ -62,7 +65,9 @@ macro_rules! next {
     }};
 }
 
-/// The version of a function as `next!` is given it.
+/// The version of a function as [`next!`] is given it.
+#[macro_export]
+#[doc(hidden)]
 macro_rules! version {
     () => {
         None
@@ -71,5 +76,3 @@ macro_rules! version {
         Some($version)
     };
 }
-
-pub(crate) use {next, version};

@@ -1,7 +1,8 @@
-//! Tells the counter (crate `transfers-plugin`) whose turn it is: by a store that it knows by its encoding, to three words of
+//! Says to the counter (crate `transfers-plugin`) whose turn it is: by a store that it knows by its encoding, to three words of
 //! which the other two say more. Without the counter it is a store.
+#![no_std]
 
-use std::ops::Range;
+use core::ops::Range;
 
 /// What operations are to the counter.
 pub const OPERATION: u64 = 0;
@@ -26,7 +27,7 @@ fn tell(what: u64, first: u64, second: u64) {
             options(nostack, preserves_flags),
         );
     }
-    std::hint::black_box(&words);
+    core::hint::black_box(&words);
 }
 
 /// This code is not measured.
@@ -70,3 +71,16 @@ pub fn end() {
 pub fn stack(range: Range<usize>) {
     tell(8, range.start as u64, range.end as u64);
 }
+
+/// After so many of 1,024 accesses of a core the counter sends [`INTERRUPTION`] to its thread; the seed says after which.
+pub fn interrupt(seed: u64, rate: u64) {
+    tell(9, seed, rate);
+}
+
+/// After an access of this code no signal is sent.
+pub fn never_interrupted(range: Range<usize>) {
+    tell(10, range.start as u64, range.end as u64);
+}
+
+/// The signal of [`interrupt`]: SIGSTKFLT, which Linux itself never sends.
+pub const INTERRUPTION: i32 = 16;

@@ -1,0 +1,97 @@
+//! Waiting: a thread that cannot go on says for what, and is drawn again once that may have come.
+
+use std::ffi::c_int;
+use std::fmt;
+
+use crate::scheduler::{Inside, State};
+
+/// What a thread waits for; locks and the like by their address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The first operations of all cores.
+    AllCores,
+    /// A mutex.
+    Mutex(usize),
+    /// A lock for readers and writers.
+    ReadWriteLock(usize),
+    /// A spin lock.
+    SpinLock(usize),
+    /// A condition variable.
+    Condition(usize),
+    /// A barrier.
+    Barrier(usize),
+    /// A semaphore.
+    Semaphore(usize),
+    /// A word of memory (futex).
+    Word(usize),
+    /// The end of the thread in this place.
+    Thread(usize),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, address) = match self {
+            Reason::AllCores => return formatter.write_str("the first operations of all cores"),
+            Reason::Thread(place) => return write!(formatter, "the end of thread {place}"),
+            Reason::Mutex(address) => ("mutex", address),
+            Reason::ReadWriteLock(address) => ("lock of readers and writers", address),
+            Reason::SpinLock(address) => ("spin lock", address),
+            Reason::Condition(address) => ("condition variable", address),
+            Reason::Barrier(address) => ("barrier", address),
+            Reason::Semaphore(address) => ("semaphore", address),
+            Reason::Word(address) => ("futex", address),
+        };
+        write!(formatter, "the {what} at {address:#x}")
+    }
+}
+
+/// Why a thread goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// What it waits for may have come.
+    ByEvent,
+    /// Nobody could go on. Who waits for a time has waited long enough.
+    ByNeed,
+}
+
+impl Inside {
+    /// Waits until this may have come.
+    pub fn wait(&mut self, reason: Reason) -> Woken {
+        let own = self.own();
+        (own.state, own.was_asked) = (State::Waits(reason), false);
+        self.hand_over();
+        if self.own().was_asked { Woken::ByNeed } else { Woken::ByEvent }
+    }
+
+    /// Makes an attempt until it does not say that it would have to wait; returns what it says then.
+    pub fn until(&mut self, reason: Reason, would_wait: c_int, mut attempt: impl FnMut() -> c_int) -> c_int {
+        loop {
+            let result = attempt();
+            if result != would_wait {
+                return result;
+            }
+            self.wait(reason);
+        }
+    }
+
+    /// As [`Inside::until`], for who does not wait without end.
+    pub fn until_time(&mut self, reason: Reason, would_wait: c_int, mut attempt: impl FnMut() -> c_int) -> c_int {
+        loop {
+            let result = attempt();
+            if result != would_wait {
+                return result;
+            }
+            if self.wait(reason) == Woken::ByNeed {
+                return libc::ETIMEDOUT;
+            }
+        }
+    }
+
+    /// Lets at most so many go on who wait for this, the one that waits in the first place first; says how many.
+    pub fn wake(&mut self, reason: Reason, most: usize) -> usize {
+        let scheduler = self.scheduler();
+        let waiting = scheduler.threads[..scheduler.count].iter_mut();
+        let woken = waiting.filter(|thread| thread.state == State::Waits(reason)).take(most);
+        woken.map(|thread| thread.state = State::Ready).count()
+    }
+}
