@@ -60,7 +60,7 @@ impl ScaleFs {
         // SAFETY: flushed just now. The core is in no call, or `seal` would have panicked: calls are pinned. Of its own,
         // maintenance holds nothing here.
         let of_counts = unsafe { self.counts().report(core) };
-        let retired = self.epochs().free_old(core, of_epochs, |core, kind, object| {
+        let free_retired = |core: &Core<'_>, kind, object| {
             // SAFETY: called once per object, by the maintenance of the instance's one `Epochs`. Who retires there is asked in
             // turn: directories, arrays, and the instance's one pool.
             let is_ours = unsafe {
@@ -69,7 +69,9 @@ impl ScaleFs {
                     || self.pages().free_retired(core, kind, object)
             };
             debug_assert!(is_ours);
-        });
+        };
+        // SAFETY: this core's report of just now, behind which it has sealed nothing.
+        let retired = unsafe { self.epochs().free_old(core, of_epochs, free_retired) };
         let free = |core: &Core<'_>, counted: NonNull<Counted>| {
             // SAFETY: dead objects are given to us once. Kinds say in which field of which type the count is; they are the
             // numbers with which this crate, `address-space` and `sockets` make counts, all different. What a dead object held a

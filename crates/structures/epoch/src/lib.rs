@@ -207,7 +207,8 @@ impl Epochs {
     pub fn maintain(&self, core: &Core<'_>, free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>)) -> Maintained {
         self.seal(core);
         let report = self.report(core);
-        self.free_old(core, report, free)
+        // SAFETY: this core's report of just now, behind which it has sealed nothing.
+        unsafe { self.free_old(core, report, free) }
     }
 
     /// The first part of [`Epochs::maintain`], for whoever reports to several at one moment: what comes after it up to the report
@@ -232,7 +233,18 @@ impl Epochs {
     }
 
     /// The third part, with what came of the second.
-    pub fn free_old(
+    ///
+    /// # Safety
+    /// The report is that of this core's last [`Epochs::report`] of these epochs, behind which it has sealed nothing: another
+    /// one's might cover objects that guards can still lead to. So it is no part of safe code:
+    ///
+    /// ```compile_fail,E0133
+    /// fn free_at_once(epochs: &epoch::Epochs, core: &percpu::Core<'_>) {
+    ///     let later = rounds::Report { round: u64::MAX, covered: 0, is_repeated: false, advanced: false };
+    ///     epochs.free_old(core, later, |_, _, _| ());
+    /// }
+    /// ```
+    pub unsafe fn free_old(
         &self,
         core: &Core<'_>,
         report: Report,

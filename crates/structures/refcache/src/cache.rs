@@ -224,11 +224,8 @@ impl RefCache {
         // Who has used the weak reference before has changed a count that he flushes before our review.
         counted.mark_weak();
         let epoch = match own.next_flush.get() {
-            0 => {
-                // What we did is seen by whoever flushes in the epoch after this one.
-                fence(Ordering::SeqCst);
-                self.rounds.round()
-            }
+            // What we did is seen by whoever flushes in the epoch after this one.
+            0 => self.rounds.round_before_the_next(),
             // Before that flush of ours no other core's is in the epoch after it.
             epoch => epoch,
         };

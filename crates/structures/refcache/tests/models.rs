@@ -96,6 +96,42 @@ fn lookup_against_removal(finder_first: bool) {
     assert_eq!(world.freed.load(Plain::Relaxed), 1, "freed once in the end");
 }
 
+/// As `lookup_against_removal`, but the remover comes on-line in the middle, when rounds do not wait for it, and sees the count become
+/// zero before it has ever flushed.
+fn lookup_against_removal_by_a_new_core(finder_first: bool) {
+    let world = World::new();
+    let zero = world.model.core(0);
+    let (object, other) = (world.object(1), world.object(1));
+    let shared = Arc::new(AtomicPtr::new(std::ptr::from_ref(object).cast_mut()));
+    let (cache, held) = (world.cache, Arc::new(AtomicUsize::new(0)));
+    let finder = {
+        let (shared, held, maintain) = (Arc::clone(&shared), Arc::clone(&held), world.maintainer());
+        move || {
+            maintain(&zero);
+            maintain(&zero);
+            if !shared.load(Ordering::Acquire).is_null() {
+                change(cache, &zero, object, 1);
+                held.store(1, Plain::Relaxed);
+            }
+        }
+    };
+    let remover = {
+        let (maintain, model, freed) = (world.maintainer(), world.model.clone(), Arc::clone(&world.freed));
+        move || {
+            let one = model.core(1);
+            shared.store(std::ptr::null_mut(), Ordering::Release);
+            change(cache, &one, object, -1);
+            // The one slot of this cache goes to another object.
+            change(cache, &one, other, 1);
+            for _ in 0..2 {
+                maintain(&one);
+                assert!(held.load(Plain::Relaxed) == 0 || freed.load(Plain::Relaxed) == 0, "freed while referenced");
+            }
+        }
+    };
+    sync::model::both(finder_first, finder, remover);
+}
+
 /// A reference goes from core to core without being counted anew: the count is zero twice although a reference exists.
 fn handed_over(holder_first: bool) {
     let world = World::new();
@@ -322,6 +358,20 @@ fn zero_is_found_in_time_and_not_before() {
             sync::model::must_catch(mutant, 2, move || lookup_against_removal(first));
         }
     }
+}
+
+#[test]
+fn zero_that_a_new_core_sees_is_reviewed_in_time_and_not_before() {
+    for first in [false, true] {
+        sync::model::explore(2, 100, move || lookup_against_removal_by_a_new_core(first));
+    }
+}
+
+#[test]
+fn a_new_core_needs_an_exchange_to_learn_the_round() {
+    sync::model::must_catch_reordering("rounds: a round is read without an exchange", 2, move || {
+        lookup_against_removal_by_a_new_core(false);
+    });
 }
 
 #[test]

@@ -163,6 +163,17 @@ impl Rounds {
         self.groups().load(Ordering::Acquire).number()
     }
 
+    /// The present round, for a core that has not reported yet: what it did before is seen by all that any core does in a later
+    /// round. (A core that has reported needs not ask: its next report says so of the round after that.)
+    pub fn round_before_the_next(&self) -> u64 {
+        if sync::mutant::planted("rounds: a round is read without an exchange") {
+            return self.round();
+        }
+        // Release: whoever begins the next round reads from this exchange, and passes on what was done before. (A fence and a load
+        // would rest on the fence of `core_limit` in each report that counts: too far away to be seen.) Acquire as in `round`.
+        self.groups().read_in_order(Ordering::AcqRel).number()
+    }
+
     /// Says that the core is quiet, and does what follows from that. Without `is_quiet`, each core reports by itself.
     ///
     /// # Panics

@@ -63,6 +63,11 @@ impl Words {
         State(self.state.load(order))
     }
 
+    /// What there is, by an exchange that changes nothing: whoever changes it later has read from it.
+    pub(crate) fn read_in_order(&self, order: Ordering) -> State {
+        State(self.state.fetch_or(0, order))
+    }
+
     /// Adds bits in whatever round; returns what there was before. Begins with an exchange, be the guess right or wrong: for a
     /// look before, the line would come here twice, as it would for an addition of bits, which looks first on x86.
     pub(crate) fn see(&self, guess: State, bits: u64, order: Ordering) -> State {
