@@ -61,6 +61,21 @@ def test_the_same_seed_gives_the_same_document_and_another_seed_another() -> Non
     assert one != other
 
 
+def test_several_seeds_are_counted_each_and_their_spread_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    few = ScaleConditions(seed=3, operations=40, warm_up=20)
+    several = scaled("sharded-map-counted", (4,), ScaleConditions(seed=3, operations=40, warm_up=20, seeds=3))
+    [step] = several.steps
+    assert [counts.seed for counts in step.seeds] == [3, 4, 5]
+    assert len({counts.transfers for counts in step.seeds}) > 1
+    assert step.transfers == step.seeds[0].transfers == scaled("sharded-map-counted", (4,), few).steps[0].transfers
+    mean = sum(counts.transfers for counts in step.seeds) / 3
+    least, most = min(one.transfers for one in step.seeds), max(one.transfers for one in step.seeds)
+    options = ("--cores", "4", "--seed", "3", "--seeds", "3", "--operations", "40", "--warm-up", "20")
+    assert command("sharded-map-counted", *options) == 0
+    expected = f"4 cores, seeds 3 to 5: operations {mean:.4f} ({least:.4f} to {most:.4f})"
+    assert expected in capfd.readouterr().out
+
+
 def test_a_lowest_number_is_shared_and_any_number_is_not() -> None:
     # Cores come to their maintenance at least once before what counts, and during it.
     conditions = ScaleConditions(operations=70, warm_up=130)

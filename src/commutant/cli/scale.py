@@ -127,6 +127,13 @@ def _print_annotations(ctx: click.Context, param: click.Parameter, value: bool) 
     "--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True, help="The same gives the same."
 )
 @click.option(
+    "--seeds",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    help="With how many seeds, from --seed on, and how far their counts spread.",
+)
+@click.option(
     "--operations",
     type=click.IntRange(1, 1_000_000),
     default=1000,
@@ -179,6 +186,7 @@ def command(
     benchmark: str | None,
     cores: tuple[int, ...],
     seed: int,
+    seeds: int,
     operations: int,
     warm_up: int,
     hand_over: int,
@@ -208,7 +216,7 @@ def command(
         return 0
     if missing := [gate for gate in fail_on if gate.cores not in cores]:
         raise UsageError(f"--fail-on {missing[0]}: expected one of the --cores, {', '.join(map(str, cores))}")
-    conditions = ScaleConditions(seed, operations, warm_up, hand_over, maintain_every, timeout)
+    conditions = ScaleConditions(seed, operations, warm_up, hand_over, maintain_every, timeout, seeds)
     known = read_constants(constants)
     document: ScaleDocument | None = None
     stopped: KeyboardInterrupt | RunError | None = None

@@ -37,6 +37,8 @@ class ScaleConditions:
     hand_over: int = 32
     maintain_every: int = 64
     timeout_seconds: float = 600.0
+    seeds: int = 1
+    """With how many seeds, of which the first is `seed`."""
 
 
 class Names(Protocol):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from commutant.documents import Count, Document, Measure, Part
 from commutant.scale.constants import NAMES, Constants
@@ -60,8 +60,20 @@ class Predicted(Part, frozen=True):
     sensitivity: tuple[SensitivityInterval, ...]
 
 
+class SeedCounts(Part, frozen=True):
+    """What was counted with one seed, per operation."""
+
+    seed: Count
+    transfers: Measure
+    after_maintenance: Measure
+    maintenance: Measure
+
+
 class ScaleStep(Part, frozen=True):
-    """What was counted with this number of cores, per operation, and what it means for throughput."""
+    """What was counted with this number of cores, per operation, and what it means for throughput.
+
+    All is of the first seed, but for what `seeds` has.
+    """
 
     cores: Count
     transfers: Annotated[Measure, Meta(description="Of operations, caused by operations.")]
@@ -75,6 +87,7 @@ class ScaleStep(Part, frozen=True):
     lines: Annotated[Count, Meta(description="Lines that any core touched.")]
     model_bytes_per_line: Measure
     stalls: Annotated[Count, Meta(description="Turns that a clock ended: with any, another run may differ.")]
+    seeds: tuple[SeedCounts, ...]
     variables: tuple[MovingVariable, ...]
     predicted: Predicted
 
@@ -114,8 +127,22 @@ def scaling(
     steps: list[ScaleStep] = []
     for number in cores:
         with counted(subject, number, conditions) as (counts, naming):
-            steps.append(step_of(counts, naming, conditions.operations, constants))
+            step = step_of(counts, naming, conditions, constants)
+        for seed in range(conditions.seed + 1, conditions.seed + conditions.seeds):
+            with counted(subject, number, replace(conditions, seed=seed)) as (counts, _):
+                of_seed = _of_seed(seed, counts, conditions.operations)
+            step = structs.replace(step, seeds=(*step.seeds, of_seed))
+        steps.append(step)
         yield document_of(subject, conditions, constants, steps, complete=len(steps) == len(cores))
+
+
+def _of_seed(seed: int, counts: TransferCounts, operations_per_core: int) -> SeedCounts:
+    operations = counts.cores * operations_per_core
+    sums: dict[During, int] = {"operations": 0, "after maintenance": 0, "maintenance": 0}
+    for row in counts.transfers:
+        sums[during(row)] += row.transfers
+    own, after, maintenance = (sums[work] / operations for work in ("operations", "after maintenance", "maintenance"))
+    return SeedCounts(seed, own, after, maintenance)
 
 
 def document_of(
@@ -153,19 +180,20 @@ def during(row: TransferRow) -> During:
     return "after maintenance" if row.work_of_cause == MAINTENANCE else "operations"
 
 
-def step_of(counts: TransferCounts, naming: Names, operations_per_core: int, constants: Constants) -> ScaleStep:
-    """What was counted, per operation."""
-    operations = counts.cores * operations_per_core
+def step_of(counts: TransferCounts, naming: Names, conditions: ScaleConditions, constants: Constants) -> ScaleStep:
+    """What was counted with the first seed, per operation."""
+    operations = counts.cores * conditions.operations
+    rows = counts.transfers
 
     def per_operation(rows: Iterable[TransferRow]) -> float:
         return sum(row.transfers for row in rows) / operations
 
-    rows = counts.transfers
+    of_seed = _of_seed(conditions.seed, counts, conditions.operations)
     return ScaleStep(
         cores=counts.cores,
-        transfers=per_operation(row for row in rows if during(row) == "operations"),
-        after_maintenance=per_operation(row for row in rows if during(row) == "after maintenance"),
-        maintenance=per_operation(row for row in rows if during(row) == "maintenance"),
+        transfers=of_seed.transfers,
+        after_maintenance=of_seed.after_maintenance,
+        maintenance=of_seed.maintenance,
         misses=per_operation(row for row in rows if row.way == "miss"),
         upgrades=per_operation(row for row in rows if row.way == "upgrade"),
         invalidated=sum(row.invalidated for row in rows) / operations,
@@ -174,6 +202,7 @@ def step_of(counts: TransferCounts, naming: Names, operations_per_core: int, con
         lines=counts.lines,
         model_bytes_per_line=counts.memory_bytes / max(1, counts.lines),
         stalls=naming.stalls,
+        seeds=(of_seed,),
         variables=tuple(_variables(rows, naming, operations)),
         predicted=_predicted(counts, naming, operations, constants),
     )

@@ -4,6 +4,7 @@ core."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from commutant.scale.benchmarks import Benchmark
@@ -50,6 +51,9 @@ def print_scaling(document: ScaleDocument, screen: Console, shown_variables: int
             f"{step.cores:7}  {step.transfers:10.4f}   {step.after_maintenance:12.4f}  {step.maintenance:11.4f}"
             f"       {per_core:24.3f}  {per_core * step.cores:8.1f}"
         )
+    for step in document.steps:
+        if len(step.seeds) > 1:
+            say(_seeds_in_words(step))
     say()
     say(stop_in_words(document))
     if document.steps:
@@ -62,6 +66,18 @@ def conditions_in_words(document: ScaleDocument) -> str:
     return (
         f"seed {document.seed}; {plural(document.operations, 'operation')} of a core, {document.warm_up} to warm up; "
         f"hands over after each, and {_hand_over_in_words(document)}"
+    )
+
+
+def _seeds_in_words(step: ScaleStep) -> str:
+    def spread(counts: Sequence[float]) -> str:
+        return f"{fmean(counts):.4f} ({min(counts):.4f} to {max(counts):.4f})"
+
+    operations = spread([one.transfers for one in step.seeds])
+    maintenance = spread([one.maintenance + one.after_maintenance for one in step.seeds])
+    return (
+        f"{plural(step.cores, 'core')}, seeds {step.seeds[0].seed} to {step.seeds[-1].seed}: operations {operations}, "
+        f"by maintenance {maintenance}, on average (smallest to largest)"
     )
 
 
