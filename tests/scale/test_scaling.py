@@ -17,6 +17,7 @@ from commutant.scale import (
     Benchmark,
     ScaleConditions,
     ScaleDocument,
+    benchmarks,
     counting,
     find_benchmark,
     page,
@@ -85,6 +86,18 @@ def test_a_lowest_number_is_shared_and_any_number_is_not() -> None:
     assert any_number.maintenance > 0
     names = {variable.name for variable in any_number.variables}
     assert any("epoch" in name for name in names), names
+
+
+def test_what_fxmark_counts_is_there_and_only_what_is_shared_moves() -> None:
+    cases = [benchmark.name for benchmark in benchmarks() if benchmark.operation.startswith("FxMark: ")]
+    data, metadata = "drbl drbm drbh dwol dwom dwal dwtl", "mrpl mrpm mrph mrdl mrdm mwcl mwcm mwul mwum mwrl mwrm"
+    assert cases == f"{data} {metadata}".split()
+    few = ScaleConditions(operations=30, warm_up=70)
+    for name in ("drbh", "dwom", "mrph", "mwum"):
+        assert scaled(name, (4,), few).steps[0].transfers <= 0.1, name
+    for standard, commutative in (("read", "pread"), ("pipe-new", "pipe-new-any")):
+        more, less = (scaled(name, (4,), few).steps[0].transfers for name in (standard, commutative))
+        assert more > 2 * less + 1, standard
 
 
 def test_the_picture_has_a_point_for_each_number_of_cores() -> None:

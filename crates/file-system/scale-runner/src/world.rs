@@ -15,7 +15,8 @@ const ARENA_BASE: usize = 0x6000_0000_0000;
 /// Room for 256 cores; memory is taken as it is touched.
 const ARENA_BYTES: usize = 3 << 30;
 const PAGES_BASE: usize = ARENA_BASE + ARENA_BYTES;
-const PAGE_COUNT: u32 = 64 << 10;
+/// Enough for pages that 256 cores have given back, and that wait until all have been seen.
+const PAGE_COUNT: u32 = 128 << 10;
 /// Names of 256 cores seldom meet in one bucket. Where they do, cores share it: that is the seed's doing, not the calls'.
 const BUCKETS: usize = 1 << 17;
 

@@ -1,5 +1,6 @@
 //! Pages of one file, by one descriptor.
 
+use scalefs::Whence;
 use scalefs::data as calls;
 
 use super::{make, of_each};
@@ -8,7 +9,7 @@ use crate::world::World;
 
 const PAGE: usize = 4096;
 
-pub const BENCHMARKS: [Benchmark; 3] = [
+pub const BENCHMARKS: [Benchmark; 4] = [
     Benchmark {
         name: "pread",
         operation: "pread of a page of the core's own of one file",
@@ -27,6 +28,12 @@ pub const BENCHMARKS: [Benchmark; 3] = [
         maintains: true,
         prepare: |world| pwrite(world, 0),
     },
+    Benchmark {
+        name: "read",
+        operation: "read of a page by the one descriptor of all cores, whose offset they share, and back to the start",
+        maintains: true,
+        prepare: read,
+    },
 ];
 
 /// A file with a page for each core.
@@ -43,6 +50,14 @@ fn pread(world: &World) -> Operation<'_> {
     Box::new(move |core, _| {
         let mut bytes = [0; PAGE];
         calls::read_at(&world.enter(core), fd, &mut bytes, (core * PAGE) as i64).expect("pread");
+    })
+}
+
+fn read(world: &World) -> Operation<'_> {
+    let fd = file(world);
+    Box::new(move |core, _| {
+        calls::read(&world.enter(core), fd, &mut [0; PAGE]).expect("read");
+        calls::seek(&world.enter(core), fd, 0, Whence::Start).expect("lseek");
     })
 }
 

@@ -1,6 +1,8 @@
 //! All benchmarks. Those with two variants differ in the interface alone: what lets calls commute has `-any` or the like.
 
+mod children;
 mod data;
+mod fxmark;
 mod mail;
 mod map;
 mod names;
@@ -16,14 +18,16 @@ use crate::world::World;
 
 /// Every benchmark, in the order in which they are told of.
 pub fn all() -> impl Iterator<Item = &'static Benchmark> {
-    let groups: [&[Benchmark]; 7] = [
+    let groups: [&[Benchmark]; 9] = [
         &names::BENCHMARKS,
         &data::BENCHMARKS,
         &pipes::BENCHMARKS,
         &map::BENCHMARKS,
         &sockets::BENCHMARKS,
+        &children::BENCHMARKS,
         &mail::BENCHMARKS,
         &sharded::BENCHMARKS,
+        &fxmark::BENCHMARKS,
     ];
     groups.into_iter().flatten()
 }

@@ -4,13 +4,13 @@ use std::hint::black_box;
 
 use scalefs::data::{self as calls, DescriptorOptions};
 use scalefs::names::{self, RenameMode};
-use scalefs::{DataOperations, Fields, Follow, OpenFlags};
+use scalefs::{DataOperations, Fields, Follow, OpenFlags, attributes};
 
 use super::{ANY, AT, READ_WRITE, make, name, of_each};
 use crate::benchmark::{Benchmark, Operation};
 use crate::world::World;
 
-pub const BENCHMARKS: [Benchmark; 7] = [
+pub const BENCHMARKS: [Benchmark; 8] = [
     Benchmark {
         name: "stat",
         operation: "fstat of one file by every other core, link and unlink of another name of it by those between",
@@ -52,6 +52,12 @@ pub const BENCHMARKS: [Benchmark; 7] = [
         operation: "creation (without O_EXCL) and close of one name that is there already, and of which nobody removes it",
         maintains: true,
         prepare: create_same,
+    },
+    Benchmark {
+        name: "look-up",
+        operation: "stat of another core's name in the common directory, without what link and unlink change",
+        maintains: true,
+        prepare: look_up,
     },
 ];
 
@@ -102,5 +108,15 @@ fn create_same(world: &World) -> Operation<'_> {
         let flags = READ_WRITE | OpenFlags::CREATE;
         let opened = calls::open(&world.enter(core), AT, b"file", flags, 0o600, ANY).expect("open");
         calls::close(&world.enter(core), opened).expect("close");
+    })
+}
+
+fn look_up(world: &World) -> Operation<'_> {
+    let names = of_each(world, |core| name(core, "file"));
+    names.iter().for_each(|name| calls::close(&world.enter(0), make(world, name)).expect("close"));
+    let fields = Fields::PERMISSIONS.union(Fields::SIZE);
+    Box::new(move |core, round| {
+        let name = &names[(core + 7 * round as usize) % names.len()];
+        black_box(attributes::stat(world.enter(core).objects(), AT, name, Follow::Symlinks, fields).expect("stat"));
     })
 }
