@@ -369,7 +369,6 @@ mod faults {
         must_show("olf: a mark is taken as new");
         must_show("olf: an operation ends without its tag");
         must_show("olf: marks are replaced without revoking");
-        must_show("olf: the record is not checked again");
         must_show("olf: buckets are there before their sentinels");
         must_show("olf: an answer is not confirmed");
         must_show("olf: what is only asked is not noted");
