@@ -39,6 +39,9 @@
 //! **Marked.** An operation of which all that it rests on carries its mark, put there by compare and exchange, and which
 //! nobody guards by a lock: observers take it as not having happened, whoever needs a marked word revokes it ([`Marked`]).
 //!
+//! **Two stores.** Another store may change under an operation that is firm until it is opened ([`Keeper`]): it puts the
+//! operation's marks on all that its part rests on, and keeps them to the end. Its readers observe, as all others do.
+//!
 //! The fence after the commit makes the call's effect visible before the caller's next call reads anything: without it
 //! two cores that each create a name and then look for the other's could both find nothing.
 //!
@@ -52,11 +55,18 @@
 #![cfg_attr(not(loom), no_std)]
 #![deny(unsafe_code)]
 
+#[cfg(feature = "std")]
+extern crate std;
+
+mod closures;
+mod keeper;
 mod marked;
 mod moment;
 
 use core::cell::Cell;
 
+pub use closures::{InClosure, is_in_closure};
+pub use keeper::Keeper;
 pub use marked::{Look, Marked};
 pub use moment::{Moment, Single};
 
@@ -233,6 +243,16 @@ impl Decisions {
             PerCore::create(arena, |_| Word { state: AtomicU64::new(ABORTED), precedence: AtomicU64::new(0) })
         }?;
         arena.place(Decisions { words })
+    }
+
+    /// How many cores have a word.
+    pub fn core_count(&self) -> usize {
+        self.words.below(usize::MAX).count()
+    }
+
+    /// Whether an operation is decided by one of these words.
+    pub fn is_of(&self, operation: &Operation<'_>) -> bool {
+        self.words.memory().contains(&core::ptr::from_ref(operation.word).addr())
     }
 
     /// Whether the core has an operation that is not decided: it cannot begin another.

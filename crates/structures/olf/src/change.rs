@@ -159,7 +159,7 @@ pub(crate) fn swap<'d, C: Find<'d>, D: Find<'d, Field = C::Field>>(
         return Err(NotMoved::Absent);
     }
     drop(guard);
-    let outcome = here.run(&sync::Spin, |a| {
+    let outcome = here.run(here.domain.host, |a| {
         let (mine, its) = (a.remove(list, key)?, a.remove(other, its_key)?);
         a.insert(other, mine)?;
         a.insert(list, its)

@@ -6,10 +6,29 @@
 
 use percpu::CacheLine;
 use sync::atomic::{AtomicU64, Ordering};
-use sync::{Spin, Wait, WaitReason};
+use sync::{Wait, WaitReason};
 
-/// So many pauses a change waits for a claim: at most 100 ms where one takes 100 ns or less, as on all common processors.
-const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 1_000_000 };
+/// So long a change waits for a claim.
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+const PATIENCE: core::time::Duration = core::time::Duration::from_millis(100);
+/// The clock is looked at once in this number of rounds.
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+const ROUNDS_BETWEEN_LOOKS: u32 = 16;
+/// Without a clock: rounds, 100 ms where one takes 100 ns, as a pause does at most on all common processors.
+#[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
+const PATIENCE_ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 1_000_000 };
+
+/// Says after each round whether a wait that begins now may go on.
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+fn patience() -> impl FnMut(u32) -> bool {
+    let began = std::time::Instant::now();
+    move |round| !round.is_multiple_of(ROUNDS_BETWEEN_LOOKS) || began.elapsed() < PATIENCE
+}
+
+#[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
+fn patience() -> impl FnMut(u32) -> bool {
+    |round| round < PATIENCE_ROUNDS
+}
 
 /// The claim of a domain, if there is one. Claimants are known by a number, from 1.
 pub(crate) struct Claims {
@@ -36,18 +55,21 @@ impl Claims {
 
     /// Lets a claimant go first, if there is one and it is not the caller.
     #[inline]
-    pub(crate) fn wait(&self, own: u64) {
+    pub(crate) fn wait(&self, own: u64, host: &dyn Wait) {
         let claimant = self.seen();
         if claimant != 0 && claimant != own {
-            self.wait_for(claimant);
+            self.wait_for(claimant, host);
         }
     }
 
     #[cold]
-    fn wait_for(&self, claimant: u64) {
+    #[inline(never)]
+    fn wait_for(&self, claimant: u64, host: &dyn Wait) {
+        let (mut may_go_on, mut round) = (patience(), 0);
         // Once another one has claimed, this change has waited once.
-        for round in (0..PATIENCE).take_while(|_| self.seen() == claimant) {
-            Spin.wait(WaitReason::Claim, round);
+        while self.seen() == claimant && may_go_on(round) {
+            host.wait(WaitReason::Claim, round);
+            round += 1;
         }
         self.replace(claimant, 0);
     }

@@ -15,17 +15,18 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-use sync::{Spin, Wait, WaitReason};
+use commit::InClosure;
+use sync::Wait;
 
 use crate::domain::{Guard, Here};
 use crate::field::{Keyed, LinkField};
 use crate::find::{Collection, ItemOf, KeyOf, Place};
-use crate::header::Header;
 use crate::held::Held;
 use crate::item::{Arc, Slot};
 use crate::link::Link;
 use crate::log::{Log, Outcome, Through};
 use crate::operation::{Attempts, Change, Unchanged, View};
+use crate::sleepers::Asleep;
 use crate::stop::Stop;
 use crate::word::Word;
 
@@ -71,10 +72,11 @@ impl<'d> Here<'d> {
     where
         'd: 'a,
     {
-        self.atomically_with(&Spin, closure)
+        self.atomically_with(self.domain.host, closure)
     }
 
-    /// [`Here::atomically`] for closures that [retry](Atomic::retry): `wait` says how they spend their time.
+    /// [`Here::atomically`] for closures that [retry](Atomic::retry): `wait` says how they spend their time, and not the
+    /// domain's host.
     ///
     /// # Errors
     /// As there.
@@ -83,63 +85,103 @@ impl<'d> Here<'d> {
     /// As there.
     pub fn atomically_with<'a, R, E: From<Stop>>(
         &self,
-        wait: &impl Wait,
+        wait: &dyn Wait,
         closure: impl for<'t> FnMut(&mut Atomic<'t, 'a, 'd>) -> Result<R, E>,
     ) -> Result<R, E>
     where
         'd: 'a,
     {
-        let Some(_entered) = Entered::new(&self.in_closure) else {
-            return Err(Stop::Nested.into());
-        };
+        let _entered = self.enter_closure()?;
         self.run(wait, closure)
     }
 
     /// [`Here::atomically_with`], inside another closure, too: neither sees what the other is about to change.
     pub(crate) fn run<'a, R, E>(
         &self,
-        wait: &impl Wait,
+        wait: &dyn Wait,
         mut closure: impl for<'t> FnMut(&mut Atomic<'t, 'a, 'd>) -> Result<R, E>,
     ) -> Result<R, E>
     where
         'd: 'a,
     {
+        self.repeat(wait, |attempts| {
+            let guard = self.pin();
+            // SAFETY: the guard outlives what the closure uses.
+            let mut atomic = unsafe { Atomic::new(self, attempts) };
+            let outcome = closure(&mut atomic);
+            atomic.end_attempt(&guard, outcome)
+        })
+    }
+
+    /// Runs attempts until one has happened.
+    pub(crate) fn repeat<'h, R, E>(
+        &'h self,
+        wait: &dyn Wait,
+        mut attempt: impl FnMut(Attempts) -> Attempt<'h, R, E>,
+    ) -> Result<R, E> {
         let (mut attempts, mut round) = (Attempts::default(), 0);
         loop {
-            let guard = self.pin();
-            let mut atomic = Atomic::new(self, &guard, attempts);
-            let outcome = closure(&mut atomic);
-            let waits = atomic.waits && !atomic.has_lost && outcome.is_err();
-            let has_happened = atomic.end(&guard, outcome.is_ok());
-            attempts = atomic.attempts;
-            drop(guard);
-            if waits {
-                wait.wait(WaitReason::Operation, round);
-                round = round.saturating_add(1);
-            } else if has_happened {
-                return outcome;
+            let ended = attempt(attempts);
+            attempts = ended.attempts;
+            match ended.end {
+                End::Waits(asleep) => {
+                    asleep.sleep(wait, round);
+                    round = round.saturating_add(1);
+                }
+                End::Happened(outcome) => return outcome,
+                End::Lost => {}
             }
         }
+    }
+
+    /// Notes that a closure of this thread runs.
+    pub(crate) fn enter_closure(&self) -> Result<Entered<'_>, Stop> {
+        Entered::new(&self.in_closure).ok_or(Stop::Nested)
+    }
+}
+
+/// How an attempt to run a closure has ended.
+pub(crate) struct Attempt<'h, R, E> {
+    attempts: Attempts,
+    end: End<'h, R, E>,
+}
+
+enum End<'h, R, E> {
+    Happened(Result<R, E>),
+    /// Until one of these words has changed.
+    Waits(Asleep<'h>),
+    Lost,
+}
+
+impl<R, E> Attempt<'_, R, E> {
+    #[cfg(feature = "alloc")]
+    pub(crate) fn has_succeeded(&self) -> bool {
+        matches!(self.end, End::Happened(Ok(_)))
     }
 }
 
 /// That a closure runs; no longer once dropped.
-struct Entered<'h>(&'h Cell<bool>);
+pub(crate) struct Entered<'h> {
+    is_in: &'h Cell<bool>,
+    _in_closure: InClosure,
+}
 
 impl<'h> Entered<'h> {
     fn new(is_in: &'h Cell<bool>) -> Option<Entered<'h>> {
-        (!is_in.replace(true)).then_some(Entered(is_in))
+        (!is_in.replace(true)).then(|| Entered { is_in, _in_closure: InClosure::new() })
     }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.0.set(false);
+        self.is_in.set(false);
     }
 }
 
 impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
-    fn new(here: &'t Here<'d>, _guard: &'t Guard<'_>, attempts: Attempts) -> Self {
+    /// # Safety
+    /// A guard of the domain lives as long as what is looked at by this.
+    pub(crate) unsafe fn new(here: &'t Here<'d>, attempts: Attempts) -> Self {
         Atomic { here, log: Log::new(), attempts, looks: 0, has_lost: false, waits: false, _lists: PhantomData }
     }
 
@@ -242,7 +284,8 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         Ok(self.get(list, key)?.is_some())
     }
 
-    /// What the closure returns to wait: it runs again later, until it returns something else.
+    /// What the closure returns to wait: it runs again once a word on which its answers rest has changed. Until then its thread
+    /// sleeps, if the domain's host can let it ([`Domain::hosted`](crate::Domain::hosted)).
     pub fn retry(&mut self) -> Stop {
         self.waits = true;
         Stop::Retry
@@ -336,6 +379,50 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         outcome.map_err(|unchanged| self.attempts.note(unchanged)).is_ok()
     }
 
+    /// What comes of the attempt, after the closure has returned this.
+    #[inline]
+    fn end_attempt<R, E>(mut self, guard: &Guard<'_>, outcome: Result<R, E>) -> Attempt<'t, R, E> {
+        let is_done = outcome.is_ok();
+        self.end_by(outcome, |atomic| atomic.end(guard, is_done))
+    }
+
+    /// The same of a part, of which nothing happens yet.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn confirm_attempt<R, E>(&mut self, outcome: Result<R, E>) -> Attempt<'t, R, E> {
+        self.end_by(outcome, |atomic| !atomic.has_lost && atomic.confirm())
+    }
+
+    #[inline]
+    fn end_by<R, E>(&mut self, outcome: Result<R, E>, end: impl FnOnce(&mut Self) -> bool) -> Attempt<'t, R, E> {
+        let end = if self.waits && !self.has_lost && outcome.is_err() {
+            self.fall_asleep()
+        } else if end(self) {
+            End::Happened(outcome)
+        } else {
+            End::Lost
+        };
+        Attempt { attempts: self.attempts, end }
+    }
+
+    /// Waits until one of the words that were looked at has changed, unless one has.
+    #[cold]
+    fn fall_asleep<R, E>(&self) -> End<'t, R, E> {
+        let domain = self.here.domain;
+        let asleep = domain.sleepers.enter(&self.here.core, self.log.bits());
+        let is_as_seen = |change: &Change<'_>| domain.value(change.link) == change.old;
+        let are_as_seen = self.log.changes().iter().all(is_as_seen);
+        if are_as_seen || sync::mutant::planted("olf: who falls asleep does not look again") {
+            End::Waits(asleep)
+        } else {
+            End::Lost
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn into_log(self) -> Log<'t> {
+        self.log
+    }
+
     /// Makes what the closure wants happen, or confirms what it has seen; false if it has lost.
     #[inline]
     fn end(&mut self, guard: &Guard<'_>, is_done: bool) -> bool {
@@ -357,21 +444,11 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
 
     /// Items come to stand in lists, or do no longer: the lists' counts change.
     fn end_with_counts(&mut self, guard: &Guard<'_>) -> bool {
-        let log = &self.log;
-        // SAFETY: the items are guarded.
-        let of = |item: core::ptr::NonNull<Header>| unsafe { item.as_ref() };
-        // Whoever finds an item in its new list may end that list's count: it is there before.
-        let comes = || log.memberships(true);
-        let counted = comes().take_while(|item| of(*item).increment_if_any()).count();
-        comes().take(counted).for_each(|item| of(item).set_listed(true));
-        let is_counted = counted == comes().count();
-        let outcome = if is_counted { self.here.change(log.changes(), self.attempts) } else { Err(Unchanged::Other) };
-        let given_up = comes().take(if outcome.is_ok() { 0 } else { counted });
-        let left = log.memberships(false).filter(|_| outcome.is_ok());
-        for item in given_up.chain(left) {
-            // SAFETY: counts of ours: those that no list got, or that lists had. The guard is of the domain.
-            unsafe { guard.end_count(item) };
+        if !self.log.give_counts(guard) {
+            return self.has_come(Err(Unchanged::Other));
         }
+        let outcome = self.here.change(self.log.changes(), self.attempts);
+        self.log.end_counts(guard, outcome.is_ok());
         self.has_come(outcome)
     }
 }

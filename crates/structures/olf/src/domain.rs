@@ -10,15 +10,25 @@ use percpu::{Arena, ClaimError, Core, CoreIndex, OutOfMemory, OwnerId, Part};
 #[cfg(feature = "alloc")]
 use percpu::{ArenaConfig, HeapRegion};
 
+#[cfg(feature = "alloc")]
+use crate::another::Another;
 use crate::claims::Claims;
 use crate::cursor::Cursors;
 use crate::header::{Header, Orphans};
 use crate::numbers::Numbers;
 use crate::record::{Record, Records};
+use crate::sleepers::Sleepers;
 use crate::word::MOST_LISTS;
+use sync::Wait;
 
 /// Most threads of a domain at once.
 pub const MOST_THREADS: usize = 255;
+
+/// How threads of a domain sleep, unless [`Domain::hosted`] says otherwise.
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+const HOST: &(dyn Wait + Sync) = &crate::parked::Parked;
+#[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
+const HOST: &(dyn Wait + Sync) = &sync::Spin;
 
 /// How much a domain can hold.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +96,12 @@ pub struct Domain {
     pub(crate) orphans: Orphans,
     /// Of a thread that makes a snapshot again and again.
     pub(crate) claims: Claims,
+    pub(crate) sleepers: Sleepers,
+    /// How its threads sleep.
+    pub(crate) host: &'static (dyn Wait + Sync),
+    /// The store whose operations may have parts in it.
+    #[cfg(feature = "alloc")]
+    pub(crate) another: Option<Another>,
     // The arena lies in it. Dropped last.
     #[cfg(feature = "alloc")]
     _region: Option<HeapRegion>,
@@ -121,6 +137,21 @@ impl Domain {
         Ok(domain)
     }
 
+    /// Lets its lists change by the operations of another store, too: see [`Here::part`]. The domain keeps the store.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn together_with(mut self, keeper: alloc::boxed::Box<dyn commit::Keeper>) -> Domain {
+        self.another = Some(Another::new(keeper));
+        self
+    }
+
+    /// Lets its threads sleep, and wakes them, by a host of the caller's: where closures [wait](crate::Atomic::retry).
+    #[must_use]
+    pub fn hosted(mut self, host: &'static (dyn Wait + Sync)) -> Domain {
+        self.host = host;
+        self
+    }
+
     /// A domain in an arena, for as many threads as that has cores.
     ///
     /// # Errors
@@ -141,6 +172,11 @@ impl Domain {
             numbers: Numbers::create(arena, lists)?,
             orphans: Orphans::new(),
             claims: Claims::new(),
+            // SAFETY: as above.
+            sleepers: unsafe { Sleepers::create(arena) }?,
+            host: HOST,
+            #[cfg(feature = "alloc")]
+            another: None,
             arena: NonNull::from(arena),
             #[cfg(feature = "alloc")]
             _region: None,
@@ -169,14 +205,23 @@ impl Domain {
     }
 
     /// What lies where, and what tools call it.
-    pub fn tables(&self) -> [Part; 7] {
+    pub fn tables(&self) -> [Part; 8] {
         let [records, notes, rounds, epochs] = self.epochs().tables();
-        [records, notes, rounds, epochs, self.decisions().table(), self.records.table(), self.cursors.table()]
+        let (decisions, words) = (self.decisions().table(), self.records.table());
+        [records, notes, rounds, epochs, decisions, words, self.cursors.table(), self.sleepers.table()]
     }
 
     /// Of all threads that it has room for.
     pub(crate) fn cores(&self) -> impl Iterator<Item = CoreIndex> {
         self.arena().cores()
+    }
+
+    /// Of the cores of the other store.
+    pub(crate) fn moments_of_another(&self) -> impl Iterator<Item = u64> {
+        #[cfg(feature = "alloc")]
+        return self.another.iter().flat_map(Another::moments);
+        #[cfg(not(feature = "alloc"))]
+        core::iter::empty()
     }
 
     fn arena(&self) -> &Arena {

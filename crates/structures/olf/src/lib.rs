@@ -24,6 +24,7 @@
 //! places.rs     which words of a list change        list.rs    lists in the order of insertion
 //! item.rs       counts of items                     change.rs  insertion, removal, moves
 //! domain.rs     what all of them share              closure.rs any operations as one
+//! sleepers.rs   who waits for a change              part.rs    a part of another store's operation
 //! ```
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p olf --release --test models`.
@@ -32,7 +33,11 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
+#[cfg(feature = "alloc")]
+mod another;
 mod chain;
 mod change;
 mod claims;
@@ -56,9 +61,14 @@ mod map;
 mod methods;
 mod numbers;
 mod operation;
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+mod parked;
+#[cfg(feature = "alloc")]
+mod part;
 mod places;
 mod record;
 mod refusal;
+mod sleepers;
 mod snapshot;
 mod sorted;
 mod stop;
@@ -82,6 +92,10 @@ pub use map::Map;
 /// what items are found by; `#[olf(link, name = ById, key = age)]` chooses a name, and another key.
 #[cfg(feature = "derive")]
 pub use olf_derive::Item;
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+pub use parked::Parked;
+#[cfg(feature = "alloc")]
+pub use part::{Part, Stale};
 pub use refusal::{NotMoved, Refused, TooManyLists};
 pub use snapshot::{Contents, Snapshot};
 pub use sorted::Sorted;

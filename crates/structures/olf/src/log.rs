@@ -7,10 +7,11 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::slice;
 
-use crate::domain::Domain;
+use crate::domain::{Domain, Guard};
 use crate::header::Header;
 use crate::link::Link;
 use crate::operation::{Change, View};
+use crate::sleepers::bit;
 use crate::word::{MOST_WORDS, Word};
 
 /// The operation needs more than eight words.
@@ -94,15 +95,14 @@ impl<'t> Log<'t> {
         })
     }
 
-    /// Which bit stands for a link.
-    #[inline(always)]
-    fn bit(link: &Link) -> u32 {
-        (ptr::from_ref(link).addr() >> 5) as u32 % u64::BITS
+    /// The bits of all links.
+    pub(crate) fn bits(&self) -> u64 {
+        self.bits
     }
 
     #[inline(always)]
     fn place(&self, link: &Link) -> Option<usize> {
-        if self.bits >> Log::bit(link) & 1 == 0 { None } else { self.place_among_all(link) }
+        if self.bits & bit(link) == 0 { None } else { self.place_among_all(link) }
     }
 
     #[inline]
@@ -127,7 +127,7 @@ impl<'t> Log<'t> {
             self.changes[self.count].write(*change);
             self.items[self.count].write(item);
             self.count += 1;
-            self.bits |= 1 << Log::bit(change.link);
+            self.bits |= bit(change.link);
             return;
         };
         let noted = &mut self.changes_mut()[place];
@@ -143,6 +143,30 @@ impl<'t> Log<'t> {
         let changes = self.changes().iter().zip(self.items());
         let matching = changes.filter(move |(change, _)| is_membership(change) && change.new.is_listed() == comes);
         matching.filter_map(|(_, item)| *item)
+    }
+
+    /// Counts for the lists in which items come to stand. Who finds an item in its new list may end that list's count: it is
+    /// there before. False if an item has no count any more; then none was given.
+    pub(crate) fn give_counts(&self, guard: &Guard<'_>) -> bool {
+        // SAFETY: the items are guarded.
+        let of = |item: NonNull<Header>| unsafe { item.as_ref() };
+        let comes = || self.memberships(true);
+        let counted = comes().take_while(|item| of(*item).increment_if_any()).count();
+        comes().take(counted).for_each(|item| of(item).set_listed(true));
+        let are_all = counted == comes().count();
+        for item in comes().take(if are_all { 0 } else { counted }) {
+            // SAFETY: given above. The guard is of the domain.
+            unsafe { guard.end_count(item) };
+        }
+        are_all
+    }
+
+    /// Ends the counts of those lists that have lost items, or, if nothing has happened, those that were given.
+    pub(crate) fn end_counts(&self, guard: &Guard<'_>, has_happened: bool) {
+        for item in self.memberships(!has_happened) {
+            // SAFETY: counts of ours: those that no list got, or that lists had. The guard is of the domain.
+            unsafe { guard.end_count(item) };
+        }
     }
 }
 

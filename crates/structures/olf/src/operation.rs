@@ -25,8 +25,8 @@ use sync::{Spin, Wait, WaitReason};
 use crate::domain::{Domain, Here};
 use crate::link::Link;
 use crate::list_link::ListLink;
-use crate::record::Place;
-use crate::word::{MOST_WORDS, Word};
+use crate::record::{Place, Record};
+use crate::word::{MOST_WORDS, Mark, Word};
 
 /// Pauses at a mark of an operation that goes second, and of one that goes first, before it is revoked.
 const PATIENCE: [u32; 2] = if cfg!(any(loom, shuttle)) { [0, 1] } else { [5, 100] };
@@ -57,6 +57,13 @@ impl<'g> Change<'g> {
     #[inline]
     pub(crate) fn leaving(link: &'g ListLink, old: Word, new: Word) -> Change<'g> {
         Change { link: &link.next, old, new, leaving: Some(link) }
+    }
+
+    /// Once it is marked: whether the item that leaves has not left since, and come back. The word is the same then, but the place
+    /// is another.
+    #[inline]
+    pub(crate) fn is_same_stay(&self, place: &Place) -> bool {
+        self.leaving.is_none_or(|leaving| leaving.version() == place.version())
     }
 }
 
@@ -147,16 +154,15 @@ impl Domain {
     /// What a word is that held a mark; and which version goes with it, if an item has left its place by that operation.
     #[cold]
     fn read_marked(&self, link: &Link, mut seen: Word) -> (Word, Option<u64>) {
-        while let Some((tag, place)) = seen.operation() {
-            if let Some(core) = tag.core() {
-                let (old, new, version) = self.records.of(core).read(place);
+        while let Some(mark) = seen.as_mark() {
+            if let Some(record) = self.record_of(mark) {
+                let (old, new, version) = record.read(mark.place);
                 // Acquire: the look comes after the record was read. Pairs with the fence in `begin`: who has read what
                 // belongs to a later operation finds its sequence number, too.
                 if !sync::mutant::planted("olf: no fence after the record is read") {
                     fence(Ordering::Acquire);
                 }
-                let look = self.decisions().look(tag);
-                match look {
+                match self.look(mark) {
                     Look::Committed => return (new, (version != 0).then_some(version + 1)),
                     _ if sync::mutant::planted("olf: a mark is taken as new") => return (new, None),
                     Look::Undecided | Look::Aborted => return (old, None),
@@ -167,6 +173,26 @@ impl Domain {
             seen = link.load();
         }
         (seen, None)
+    }
+
+    /// Where the words of a mark's operation are written down.
+    #[inline]
+    fn record_of(&self, mark: Mark) -> Option<&Record> {
+        #[cfg(feature = "alloc")]
+        if mark.is_of_another {
+            return self.another.as_ref()?.record(mark.tag);
+        }
+        mark.tag.core().map(|core| self.records.of(core))
+    }
+
+    /// What a reader learns of a mark's operation. It waits for no one, but for another store's that insists.
+    #[inline]
+    fn look(&self, mark: Mark) -> Look {
+        #[cfg(feature = "alloc")]
+        if let Some(another) = self.another.as_ref().filter(|_| mark.is_of_another) {
+            return another.observe(mark.tag);
+        }
+        self.decisions().look(mark.tag)
     }
 
     /// What a word is, of a list that nobody else has any more: marks are replaced.
@@ -183,7 +209,12 @@ impl Domain {
     /// Replaces a mark by what it means. Its operation is revoked if it is not decided after a while.
     #[cold]
     pub(crate) fn settle(&self, link: &Link, mark: Word, own: Option<&Marked<'_>>) {
-        let Some((tag, place)) = mark.operation() else { return };
+        let Some(Mark { tag, place, is_of_another }) = mark.as_mark() else { return };
+        if is_of_another {
+            #[cfg(feature = "alloc")]
+            self.wait_for_another(link, mark);
+            return;
+        }
         let Some(core) = tag.core() else { return };
         let decisions = self.decisions();
         let goes_first =
@@ -195,14 +226,10 @@ impl Domain {
             // As in `read_marked`: what was read is of this operation, unless it is over.
             fence(Ordering::Acquire);
             match decisions.look(tag) {
-                Look::Committed if version != 0 => {
-                    // SAFETY: a version stands in a record only for the first field of the link of a list, whose memory has
-                    // been exposed as a whole and lives as long as the link.
-                    let leaving = unsafe { ListLink::of_next(link) };
-                    leaving.leave(version);
+                Look::Committed => {
+                    leave_place(link, version);
                     break new;
                 }
-                Look::Committed => break new,
                 Look::Aborted => break old,
                 Look::Over => return,
                 Look::Undecided if sync::mutant::planted("olf: marks are replaced without revoking") => break old,
@@ -225,7 +252,7 @@ impl Here<'_> {
     #[inline]
     pub(crate) fn change(&self, changes: &[Change<'_>], attempts: Attempts) -> Result<(), Unchanged> {
         debug_assert!(changes.len() <= MOST_WORDS);
-        self.domain.claims.wait(self.claimant());
+        self.domain.claims.wait(self.claimant(), self.domain.host);
         let operation = self.begin(changes, attempts);
         let marks = || (0..MOST_WORDS).map(|place| Word::mark(operation.tag(), place));
         let places = self.record.places();
@@ -251,7 +278,7 @@ impl Here<'_> {
             // Who needed the word was quicker, or the mark is still there.
             let _ = change.link.exchange(mark, change.new);
         }
-        after_a_change();
+        after_changes(self.domain, changes);
         Ok(())
     }
 
@@ -278,28 +305,34 @@ impl Here<'_> {
                 Err(_) => return Err(Unchanged::Other),
             }
         }
-        match change.leaving {
-            // It has left since, and come back: the word is the same, but the place is another.
-            Some(leaving) if leaving.version() != place.version() => Err(Unchanged::Other),
-            _ => Ok(()),
-        }
+        if change.is_same_stay(place) { Ok(()) } else { Err(Unchanged::Other) }
     }
 
     /// Changes one word, which is old by itself: no mark, no record.
     #[inline]
     pub(crate) fn swap(&self, change: &Change<'_>) -> Result<(), Unchanged> {
-        self.domain.claims.wait(self.claimant());
+        self.domain.claims.wait(self.claimant(), self.domain.host);
         let _single = self.domain.decisions().begin_single(&self.core);
         loop {
             match change.link.exchange(change.old, change.new) {
                 Ok(()) => {
-                    after_a_change();
+                    after_changes(self.domain, core::slice::from_ref(change));
                     return Ok(());
                 }
                 Err(seen) if seen.is_mark() => self.domain.settle(change.link, seen, None),
                 Err(_) => return Err(Unchanged::Other),
             }
         }
+    }
+}
+
+/// Before the mark of a committed operation is replaced: moves the version of an item's place on, if it leaves that by the operation.
+#[inline]
+pub(crate) fn leave_place(link: &Link, version: u64) {
+    if version != 0 {
+        // SAFETY: a version stands in a record only for the first field of the link of a list, whose memory has been
+        // exposed as a whole and lives as long as the link.
+        unsafe { ListLink::of_next(link) }.leave(version);
     }
 }
 
@@ -312,9 +345,11 @@ fn undo(operation: &Marked<'_>, changes: &[Change<'_>]) {
 }
 
 /// What the caller does next comes after its change in the order in which all see both: so says the standard of
-/// sequentially consistent accesses. loom takes them for acquire and release, and needs a fence.
+/// sequentially consistent accesses. loom takes them for acquire and release, and needs a fence. And who waits for such a change is
+/// woken.
 #[inline(always)]
-fn after_a_change() {
+pub(crate) fn after_changes(domain: &Domain, changes: &[Change<'_>]) {
     #[cfg(loom)]
     fence(Ordering::SeqCst);
+    domain.sleepers.wake(domain.host, changes.iter().map(|change| change.link));
 }

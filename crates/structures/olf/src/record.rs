@@ -32,11 +32,8 @@ impl Records {
     /// # Safety
     /// They are not used once the arena's memory is gone.
     pub(crate) unsafe fn create(arena: &Arena) -> Result<Records, OutOfMemory> {
-        let zero = || AtomicU64::new(0);
-        let place = |_| Place { old: zero(), new: zero(), version: zero() };
         // SAFETY: the caller's promise.
-        let records = unsafe { PerCore::create(arena, |_| Record { places: core::array::from_fn(place) }) }?;
-        Ok(Records(records))
+        unsafe { PerCore::create(arena, |_| Record::new()) }.map(Records)
     }
 
     /// Where they lie, and what tools call them.
@@ -52,6 +49,11 @@ impl Records {
 }
 
 impl Record {
+    pub(crate) fn new() -> Record {
+        let zero = || AtomicU64::new(0);
+        Record { places: core::array::from_fn(|_| Place { old: zero(), new: zero(), version: zero() }) }
+    }
+
     /// The places of a record, one for each word, of the core that owns it.
     #[inline]
     pub(crate) fn places(&self) -> &[Place; MOST_WORDS] {

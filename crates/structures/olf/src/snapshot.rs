@@ -109,20 +109,26 @@ impl<'d, F: ListField> Contents<'d> for List<'d, F> {
 struct Moments<'d> {
     domain: &'d Domain,
     seen: [Moment; MAX_CORES],
+    /// Of another store's operations, if the domain has one.
+    of_another: [u64; MAX_CORES],
 }
 
 impl<'d> Moments<'d> {
     fn now(domain: &'d Domain) -> Moments<'d> {
-        let mut seen = [Moment::NONE; MAX_CORES];
+        let mut moments = Moments { domain, seen: [Moment::NONE; MAX_CORES], of_another: [0; MAX_CORES] };
         for core in domain.cores() {
-            seen[core.get()] = domain.decisions().moment(core);
+            moments.seen[core.get()] = domain.decisions().moment(core);
         }
-        Moments { domain, seen }
+        for (seen, moment) in moments.of_another.iter_mut().zip(domain.moments_of_another()) {
+            *seen = moment;
+        }
+        moments
     }
 
     /// Whether nothing has been decided since.
     fn last(&self) -> bool {
         self.domain.cores().all(|core| self.domain.decisions().moment(core) == self.seen[core.get()])
+            && self.domain.moments_of_another().zip(&self.of_another).all(|(moment, seen)| moment == *seen)
     }
 
     fn has_single(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! link  [63..48 list][46..5 pointer][4 sentinel][3..1 list, too][0 = 0]    no pointer: the end of that list
-//! mark  [63..4 tag of the operation][3..1 place in its record][0 = 1]
+//! mark  [63 of another store][62..4 tag of the operation][3..1 place in its record][0 = 1]
 //! ```
 //!
 //! A list has a number from 1 on. With number 0 the item stands nowhere ([`Word::NOWHERE`]).
@@ -24,10 +24,21 @@ const SENTINEL: u64 = 1 << 4;
 const POINTER_BITS: u64 = 0x0000_7fff_ffff_ffe0;
 const PLACE_SHIFT: u32 = 1;
 const TAG_SHIFT: u32 = 4;
+const OF_ANOTHER: u64 = 1 << 63;
 
 /// The content of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(u64);
+
+/// What a mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) tag: Tag,
+    /// In the record of its core.
+    pub(crate) place: usize,
+    /// The operation is one of another store, which decides by its own words.
+    pub(crate) is_of_another: bool,
+}
 
 /// A list's number, as it stands in links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +91,14 @@ impl Word {
     /// The mark of an operation's word in this place of its record.
     #[inline]
     pub(crate) fn mark(tag: Tag, place: usize) -> Word {
-        debug_assert!(place < MOST_WORDS && tag.to_bits() < 1 << (64 - TAG_SHIFT));
+        debug_assert!(place < MOST_WORDS && tag.to_bits() < 1 << (63 - TAG_SHIFT));
         Word(tag.to_bits() << TAG_SHIFT | (place as u64) << PLACE_SHIFT | MARK)
+    }
+
+    /// The same, of an operation of another store.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn mark_of_another(tag: Tag, place: usize) -> Word {
+        Word(Word::mark(tag, place).0 | OF_ANOTHER)
     }
 
     #[inline]
@@ -89,11 +106,12 @@ impl Word {
         self.0 & MARK != 0
     }
 
-    /// The operation of a mark, and the place in its record.
+    /// What it says, if it is a mark.
     #[inline]
-    pub(crate) fn operation(self) -> Option<(Tag, usize)> {
+    pub(crate) fn as_mark(self) -> Option<Mark> {
         let place = (self.0 >> PLACE_SHIFT) as usize & (MOST_WORDS - 1);
-        self.is_mark().then(|| Tag::from_bits(self.0 >> TAG_SHIFT).map(|tag| (tag, place))).flatten()
+        let tag = Tag::from_bits((self.0 & !OF_ANOTHER) >> TAG_SHIFT)?;
+        self.is_mark().then_some(Mark { tag, place, is_of_another: self.0 & OF_ANOTHER != 0 })
     }
 
     /// Whether it is a link in this list.
@@ -116,7 +134,7 @@ impl Word {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests {
     use super::*;
 
@@ -127,14 +145,16 @@ mod tests {
             assert_eq!(list.number(), number);
             for address in [0, 32, 0x7fff_ffff_ffe0] {
                 let word = Word::link(list, address);
-                assert!(word.is_in(list) && word.is_listed() && !word.is_mark() && word.operation().is_none());
+                assert!(word.is_in(list) && word.is_listed() && !word.is_mark() && word.as_mark().is_none());
                 assert_eq!(word.address(), address);
                 assert!(!word.is_in(ListNumber::new(number % MOST_LISTS + 1)));
             }
         }
         assert!(!Word::NOWHERE.is_listed());
-        let tag = Tag::from_bits((1 << 60) - 1).unwrap();
-        let mark = Word::mark(tag, 5);
-        assert!(mark.is_mark() && mark.operation() == Some((tag, 5)) && !mark.is_in(ListNumber::new(MOST_LISTS)));
+        let tag = Tag::from_bits((1 << 59) - 1).unwrap();
+        for (word, is_of_another) in [(Word::mark(tag, 5), false), (Word::mark_of_another(tag, 5), true)] {
+            assert!(word.is_mark() && !word.is_in(ListNumber::new(MOST_LISTS)));
+            assert_eq!(word.as_mark(), Some(Mark { tag, place: 5, is_of_another }));
+        }
     }
 }

@@ -5,6 +5,8 @@
 #[path = "lists/histories.rs"]
 mod lists;
 mod shared;
+#[path = "lists/sleeps.rs"]
+mod sleeps;
 
 use std::sync::Arc as Plain;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,6 +3,8 @@
 
 #[path = "lists/models.rs"]
 mod lists;
+#[path = "lists/parts.rs"]
+mod parts;
 
 use std::sync::Arc as Plain;
 
@@ -41,9 +43,14 @@ fn world(in_first: &[usize]) -> World {
 }
 
 fn empty_world() -> World {
+    world_of(|domain| domain)
+}
+
+/// In a domain that is made so.
+fn world_of(made: impl FnOnce(Domain) -> Domain) -> World {
     let arena = ModelArena::new(3, 64 << 10);
     // As the model's arena: not to be used once that has gone. Its memory is the arena's; the few words are lost.
-    let domain: &'static Domain = Box::leak(Box::new(Domain::over(arena.arena(), 4).unwrap()));
+    let domain: &'static Domain = Box::leak(Box::new(made(Domain::over(arena.arena(), 4).unwrap())));
     World {
         lists: [0, 1].map(|_| Sorted::new(domain).unwrap()),
         queues: [0, 1].map(|_| List::new(domain).unwrap()),

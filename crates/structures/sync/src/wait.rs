@@ -3,6 +3,8 @@
 //! In a library the caller yields to the operating system, in a kernel it may halt, under the tracer it executes
 //! `pause`, and in a model it must tell the scheduler that another thread has to run.
 
+use crate::atomic::AtomicU32;
+
 /// What a waiter waits for: told to [`Wait::wait`], so that a caller can choose how, and a debugger can say why.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub enum WaitReason {
     Claim,
     /// An operation of another core that is past its point of no return, or about to be undone.
     Operation,
+    /// Another answer than one that somebody has got. It may never come.
+    Answer,
 }
 
 /// How a caller waits for another core.
@@ -27,6 +31,18 @@ pub enum WaitReason {
 pub trait Wait {
     /// Spends a little time, so that the other core gets on.
     fn wait(&self, reason: WaitReason, round: u32);
+
+    /// Sleeps as long as no one has moved a word on from this value and [woken](Wait::wake) those who sleep at it, or for a
+    /// while. Who cannot sleep waits.
+    fn sleep(&self, word: &AtomicU32, value: u32, round: u32) {
+        let _ = (word, value);
+        self.wait(WaitReason::Answer, round);
+    }
+
+    /// Wakes those who sleep at a word. It was moved on before.
+    fn wake(&self, word: &AtomicU32) {
+        let _ = word;
+    }
 }
 
 /// Spins with the processor's hint; in a model, yields to the other threads.

@@ -376,8 +376,8 @@ fn few_calls_have_an_order() {
 
 /// An item goes to and fro while a snapshot reads: two readings find it in no list, and are equal.
 fn an_item_goes_to_and_fro() {
-    let domain = Domain::with(Limits { threads: 2, lists: 2 }).unwrap();
     let (mut room, ended) = (Room::<1>::new(), Plain::default());
+    let domain = Domain::with(Limits { threads: 2, lists: 2 }).unwrap();
     let (here, other) = (domain.enter().unwrap(), domain.enter().unwrap());
     let lists = [0, 1].map(|_| List::<InOrder>::new(&domain).unwrap());
     let thing = room.thing(&domain, 0, 0, &ended);
