@@ -20,6 +20,8 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use pages::PAGE_BYTES;
+#[cfg(feature = "std")]
+use percpu::CoreIndex;
 use percpu::{ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::{AccessMode, Kind, Offset, PipeEnd, StatusFlags};
 use refcache::{Counted, CountedKind};
@@ -282,6 +284,12 @@ impl DescriptionPtr {
 
 impl Description {
     #[inline]
+    /// The core that moves the offset.
+    #[cfg(feature = "std")]
+    pub(crate) fn moved_by(&self) -> Option<CoreIndex> {
+        self.position.lock.holder()
+    }
+
     pub(crate) fn status(&self) -> StatusFlags {
         StatusFlags::from_bits_truncate(self.opened.status.load(Ordering::Relaxed))
     }

@@ -35,6 +35,8 @@
 
 mod changes;
 mod cuts;
+#[cfg(feature = "std")]
+mod inspected;
 mod mapped;
 mod pages_of_file;
 mod resizing;

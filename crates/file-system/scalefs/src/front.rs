@@ -3,6 +3,7 @@
 //! Whoever has a [`Dir`] can reach what is below it and, by `..`, above. Handles close themselves. Each call acts as a core
 //! of the instance for its duration: see `lease.rs`.
 
+use core::ptr::NonNull;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::mem::ManuallyDrop;
@@ -157,13 +158,33 @@ impl FileSystem {
         FileSystem::of(owned, Credentials::SUPERUSER)
     }
 
+    /// The file system that another process has made in memory that both have mapped, used as user 0 with a process of its own. This
+    /// one claims cores as `owner`, whom nobody else is.
+    ///
+    /// # Errors
+    /// There is none, or a program has made it that lays it out in another way: [`percpu::AttachError`] is inside. EAGAIN and ENOMEM
+    /// without room for the process.
+    ///
+    /// # Safety
+    /// As for [`OwnedScaleFs::attach_in`].
+    #[allow(unsafe_code)]
+    pub unsafe fn attach_in(metadata: NonNull<u8>, owner: OwnerId) -> io::Result<FileSystem> {
+        // SAFETY: the caller's promise.
+        let owned = unsafe { OwnedScaleFs::attach_in(metadata) }.map_err(io::Error::other)?;
+        FileSystem::of_owner(owned, Credentials::SUPERUSER, owner)
+    }
+
     fn of(owned: OwnedScaleFs, credentials: Credentials) -> io::Result<FileSystem> {
-        let owner = OwnerId::new(1).expect("1 is a valid owner");
+        FileSystem::of_owner(owned, credentials, OwnerId::new(1).expect("1 is a valid owner"))
+    }
+
+    fn of_owner(owned: OwnedScaleFs, credentials: Credentials, owner: OwnerId) -> io::Result<FileSystem> {
+        let seats = Seats::new(owned, owner);
         let process = {
-            let core = owned.claim(0, owner).expect("nobody else knows the instance");
-            Process::new(owned.file_system(), &core, credentials)?
+            let seated = seats.begin()?;
+            Process::new(seated.file_system(), seated.core(), credentials)?
         };
-        Ok(FileSystem(Arc::new(Shared { seats: Seats::new(owned, owner), process: ManuallyDrop::new(process) })))
+        Ok(FileSystem(Arc::new(Shared { seats, process: ManuallyDrop::new(process) })))
     }
 
     /// The root directory.

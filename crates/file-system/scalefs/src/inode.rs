@@ -143,6 +143,13 @@ impl Header {
         self.named.store(0, Ordering::Release);
     }
 
+    /// The core that writes, or has marked a change.
+    #[cfg(feature = "std")]
+    pub(crate) fn writer(&self) -> Option<CoreIndex> {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        (sequence & HOLDER_MASK != 0).then(|| CoreIndex::new(usize::from(holder(sequence)))).flatten()
+    }
+
     /// Permissions and access time as they were at one moment.
     #[inline]
     pub(crate) fn read(&self, decisions: &Decisions, viewer: impl Viewer, wait: &impl Wait) -> (Permissions, i64) {

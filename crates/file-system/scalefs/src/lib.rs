@@ -88,6 +88,8 @@ mod host;
 mod identity;
 mod inode;
 mod inode_ref;
+#[cfg(feature = "std")]
+mod inspection;
 mod instance;
 #[cfg(feature = "std")]
 mod lease;
@@ -133,6 +135,8 @@ pub use file::{FileRoom, PageRoom};
 #[cfg(feature = "std")]
 pub use front::{Dir, Entry, File, FileSystem, Lease, OpenOptions};
 pub use host::{Clocked, Host, Owning};
+#[cfg(feature = "std")]
+pub use inspection::{Counts, Damage, Inspection};
 pub use instance::{ScaleFs, ScaleFsConfig};
 pub use lives::{HandedOver, Process};
 pub use node::{Node, OpenNode};

@@ -20,6 +20,12 @@ pub(crate) struct Life {
 }
 
 impl Life {
+    /// Who runs the process.
+    #[cfg(feature = "std")]
+    pub(crate) fn runner(&self) -> Option<percpu::OwnerId> {
+        percpu::OwnerId::new(self.runner.load(Ordering::Acquire))
+    }
+
     /// Whether the end has come so far.
     pub(crate) fn is(&self, stage: u32) -> bool {
         self.stage.load(Ordering::Acquire) == stage

@@ -37,7 +37,7 @@ impl ScaleFs {
         self.maintain_core(core, wait);
     }
 
-    fn maintain_core(&self, core: &Core<'_>, wait: &impl Wait) -> Maintained {
+    pub(crate) fn maintain_core(&self, core: &Core<'_>, wait: &impl Wait) -> Maintained {
         #[cfg(feature = "planted-causes")]
         crate::planted_causes::maintain(core.index().get());
         for class in [File::CLASS, ENTRY_CLASS, Description::CLASS, Mapping::CLASS, radix::LEAF_CLASS] {

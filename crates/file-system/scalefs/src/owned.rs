@@ -6,7 +6,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use pages::{PAGE_BYTES, PagePool};
-use percpu::{Arena, ArenaConfig, ClaimError, Core, CreateError, HeapRegion, OutOfMemory, OwnerId};
+use percpu::{Arena, ArenaConfig, AttachError, ClaimError, Core, CreateError, HeapRegion, OutOfMemory, OwnerId};
 
 use sync::Wait;
 
@@ -137,6 +137,21 @@ impl OwnedScaleFs {
                 (Metadata::Given, Pages::Given),
             )
         }
+    }
+
+    /// The file system that another process has made in memory that this one has mapped, too, at the same addresses.
+    ///
+    /// # Errors
+    /// [`AttachError`]: nobody has, or a program that lays it out in another way.
+    ///
+    /// # Safety
+    /// `metadata` leads to where [`GivenMemory::metadata`] lies, which stays as long as the value, as do the pages.
+    pub unsafe fn attach_in(metadata: NonNull<u8>) -> Result<OwnedScaleFs, AttachError> {
+        // SAFETY: the caller's promise.
+        let arena: &Arena = unsafe { Arena::attach_at(metadata) }?;
+        let file_system = NonNull::from(ScaleFs::attach(arena)?);
+        let arena = NonNull::from(arena);
+        Ok(OwnedScaleFs { arena, file_system, maker: Maker::this(), _metadata: Metadata::Given, pages: Pages::Given })
     }
 
     /// As [`OwnedScaleFs::create`], with pages that a program can reach by its own loads and stores ([`OwnedScaleFs::open_window`]).

@@ -33,6 +33,8 @@ use core::ops::ControlFlow;
 
 use address_space::AddressSpace;
 use epoch::Guard;
+#[cfg(feature = "std")]
+use percpu::CoreIndex;
 use percpu::{ArenaObject, CacheLine, Core, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::{DESCRIPTOR_LIMIT, Errno, FileAction, NumberChoice, OnExec, Use};
 use radix::{LockedSlot, RadixArray};
@@ -180,6 +182,14 @@ impl ProcessObject {
             self.marks.unlock_taken_over(guard);
             self.survivors.unlock_taken_over(guard);
             self.repair_memory_taken_over(fs, guard, wait);
+        }
+    }
+
+    /// Tells `each` the core that holds a lock of a number, lock by lock.
+    #[cfg(feature = "std")]
+    pub(crate) fn for_each_held(&self, guard: &Guard<'_>, mut each: impl FnMut(CoreIndex)) {
+        for array in [&self.descriptors, &self.marks, &self.survivors] {
+            array.for_each_held(guard, &mut each);
         }
     }
 

@@ -62,6 +62,7 @@ mod change;
 mod dir;
 mod entry;
 mod grow;
+mod held;
 mod key;
 mod kill;
 mod list;

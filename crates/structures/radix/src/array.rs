@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use core::ops::{ControlFlow, Range};
 
 use epoch::Guard;
-use percpu::Core;
+use percpu::{Core, CoreIndex};
 use sync::atomic::{AtomicU64, Ordering};
 
 use crate::node::{Content, INDEX_BITS, LeafSlot, Node, Word};
@@ -125,6 +125,20 @@ impl RadixArray {
             if let Some(value) = slot.end_mark(happened) {
                 gone(value);
             }
+        });
+    }
+
+    /// Tells `each` the core that holds a lock of the array, lock by lock: for who looks whether all is whole.
+    pub fn for_each_held(&self, guard: &Guard<'_>, mut each: impl FnMut(CoreIndex)) {
+        let mut tell = |word: Word| word.holder().and_then(CoreIndex::new).into_iter().for_each(&mut each);
+        let root = Word(self.root.load(Ordering::Acquire));
+        // Of who has locked the array to its end.
+        if root.child().is_some() {
+            tell(root);
+        }
+        let ControlFlow::Continue(()) = self.try_for_each_word(guard, &(0..1 << INDEX_BITS), |_, word| {
+            tell(word);
+            ControlFlow::<Infallible>::Continue(())
         });
     }
 
