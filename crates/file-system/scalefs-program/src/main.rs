@@ -6,7 +6,8 @@
 //!    guard                 lives as long as the server, and takes the mount away after its death   guard.rs
 //!       server             holds the data and answers the kernel                                   server.rs, door/, copies/
 //! scalefs unmount DIR      takes the mount away and waits until the server has ended               unmount.rs
-//! scalefs status           lists what is mounted                                                   status.rs
+//! scalefs status           lists what is mounted and which trees are run, or looks whether one is whole   status.rs
+//! scalefs stop             ends all processes of a tree                                            stop.rs
 //! ```
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,8 @@ mod server;
 #[cfg(target_os = "linux")]
 mod status;
 #[cfg(target_os = "linux")]
+mod stop;
+#[cfg(target_os = "linux")]
 mod unmount;
 
 use std::process::ExitCode;
@@ -60,7 +63,10 @@ fn main() -> ExitCode {
         Command::Serve(options) => server::serve(&options),
         Command::Run(options) => return ended_as(run::run(&options)),
         Command::Unmount(options) => unmount::unmount(&options),
-        Command::Status(path) => status::status(path.as_deref()),
+        Command::Follow(follows) => return ended_as(run::follow(&follows)),
+        Command::Check => return ended(run::check()),
+        Command::Status(options) => return ended(status::status(&options)),
+        Command::Stop(name) => stop::stop(name.as_deref()),
     };
     ended(outcome.map(|()| ExitCode::SUCCESS))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::arguments::{Arguments, DEFAULT_SIZE_BYTES, absolute, parse_size};
 use crate::door::Caching;
-use crate::run::{RUN_HELP, RunOptions, parse_run};
+use crate::run::{CHECK, Follows, HEIR, RUN_HELP, RunOptions, name_of, parse_run};
 
 const HELP: &str = "\
 scalefs: a POSIX file system in memory, as a directory for all programs
@@ -13,7 +13,8 @@ scalefs: a POSIX file system in memory, as a directory for all programs
   scalefs run -- PROGRAM   run a program, and all that it starts, with a directory that is a ScaleFS
   scalefs mount DIR        make DIR a new, empty ScaleFS, until it is unmounted
   scalefs unmount DIR      end it
-  scalefs status [DIR]     list what is mounted
+  scalefs status           list what is mounted and which trees are run; look whether they are whole
+  scalefs stop             end all processes of a tree of scalefs run
 
 `scalefs VERB --help` says more. Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.";
 
@@ -47,7 +48,17 @@ Example:
 
 const STATUS_HELP: &str = "\
 scalefs status [DIR]
-Lists each ScaleFS that is mounted, or that at DIR: where, its server's process, room and used room, files.";
+scalefs status [--check] [--instance NAME]
+Lists each ScaleFS that is mounted, or that at DIR, and each tree of scalefs run of this user, or that of this name: where, its server's
+or supervisor's process, room and used room, files.
+
+  --check            look whether each tree is whole: names, inodes, pages, locks. Its calls wait meanwhile. Exit code 1 if one is not
+  --instance NAME    the tree of this name alone";
+
+const STOP_HELP: &str = "\
+scalefs stop [--instance NAME]
+Ends all processes of a tree of scalefs run, by TERM, and by KILL after two seconds. Waits until it has ended, and was copied out if
+scalefs run was asked for that. NAME can be left out where there is one tree alone.";
 
 /// How a ScaleFS is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +91,22 @@ pub(crate) enum Command {
     Serve(MountOptions),
     Unmount(UnmountOptions),
     Run(RunOptions),
-    Status(Option<PathBuf>),
+    /// `run`, as the process that takes the place of a supervisor.
+    Follow(Follows),
+    /// `status --check`, as the process that looks.
+    Check,
+    Status(StatusOptions),
+    /// The name of a tree, if one is given.
+    Stop(Option<String>),
+}
+
+/// What is asked for by `status`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StatusOptions {
+    /// What is mounted at a directory.
+    Mounted(PathBuf),
+    /// The tree of a name, or all of them, and then also all that is mounted; whether they are whole.
+    Trees { name: Option<String>, checks: bool },
 }
 
 pub(crate) const GUARD: &str = "mount-guard";
@@ -125,7 +151,11 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         Some(SERVE) => parse_mount(rest).map(Command::Serve),
         Some("unmount") => parse_unmount(rest).map(Command::Unmount),
         Some("status") => parse_status(rest).map(Command::Status),
-        _ => Err(format!("expected run, mount, unmount or status, got {}: see scalefs --help", verb.display())),
+        Some("stop") if wants_help => Ok(Command::Say(STOP_HELP)),
+        Some("stop") => parse_stop(rest).map(Command::Stop),
+        Some(HEIR) => parse_heir(rest).map(Command::Follow),
+        Some(CHECK) => Ok(Command::Check),
+        _ => Err(format!("expected run, mount, unmount, status or stop, got {}: see scalefs --help", verb.display())),
     }
 }
 
@@ -170,15 +200,45 @@ fn parse_unmount(arguments: &[OsString]) -> Result<UnmountOptions, String> {
     Ok(UnmountOptions { mount_point: arguments.only(&paths)?, is_lazy })
 }
 
-fn parse_status(arguments: &[OsString]) -> Result<Option<PathBuf>, String> {
+fn parse_status(arguments: &[OsString]) -> Result<StatusOptions, String> {
     let (mut arguments, mut paths) = (Arguments::of("status", arguments), Vec::new());
+    let (mut name, mut checks) = (None, false);
     while let Some((argument, is_option)) = arguments.next() {
-        if is_option {
-            return Err(arguments.unknown(argument));
+        match argument.to_str() {
+            _ if !is_option => paths.push(argument),
+            Some("--check") => checks = true,
+            Some("--instance") => name = Some(name_of(arguments.value("--instance")?)?),
+            _ => return Err(arguments.unknown(argument)),
         }
-        paths.push(argument);
     }
-    if paths.is_empty() { Ok(None) } else { arguments.only(&paths).map(Some) }
+    match paths.is_empty() {
+        true => Ok(StatusOptions::Trees { name, checks }),
+        false if checks || name.is_some() => {
+            Err("--check and --instance are for trees of scalefs run, which have no directory here".to_owned())
+        }
+        false => arguments.only(&paths).map(StatusOptions::Mounted),
+    }
+}
+
+fn parse_stop(arguments: &[OsString]) -> Result<Option<String>, String> {
+    let (mut arguments, mut name) = (Arguments::of("stop", arguments), None);
+    while let Some((argument, _)) = arguments.next() {
+        match argument.to_str() {
+            Some("--instance") => name = Some(name_of(arguments.value("--instance")?)?),
+            _ => return Err(arguments.unknown(argument)),
+        }
+    }
+    Ok(name)
+}
+
+fn parse_heir(arguments: &[OsString]) -> Result<Follows, String> {
+    let (process, to) = match arguments {
+        [process, dashes] if dashes == "--" => (process, None),
+        [process, dashes, to] if dashes == "--" => (process, Some(PathBuf::from(to))),
+        _ => return Err(format!("{HEIR} is not for users")),
+    };
+    let process = process.to_str().and_then(|digits| digits.parse().ok());
+    Ok(Follows { process: process.ok_or(format!("{HEIR} is not for users"))?, to })
 }
 
 #[cfg(test)]
@@ -198,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn an_heir_is_asked_for_what_it_follows() {
+        let command = parsed(&["run-heir", "7", "--", "--to"]);
+        assert_eq!(command, Ok(Command::Follow(Follows { process: 7, to: Some(PathBuf::from("--to")) })));
+        assert_eq!(parsed(&["run-heir", "7", "--"]), Ok(Command::Follow(Follows { process: 7, to: None })));
+        let both = Command::Status(StatusOptions::Trees { name: Some("a".to_owned()), checks: true });
+        assert_eq!(parsed(&["status", "--check", "--instance", "a"]), Ok(both));
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (arguments, expected) in [
             (vec!["mount"], "expected one directory, got 0"),
@@ -205,9 +274,14 @@ mod tests {
             (vec!["mount", ""], "expected one directory, got 1"),
             (vec!["mount", "--size"], "--size needs a value"),
             (vec!["mount", "--siez", "1G", "a"], "--siez is no option of mount"),
-            (vec!["mout", "a"], "expected run, mount, unmount or status, got mout"),
+            (vec!["mout", "a"], "expected run, mount, unmount, status or stop, got mout"),
             (vec!["unmount", "--to", "a"], "--to is no option of unmount"),
             (vec!["status", "a", "b"], "expected one directory, got 2"),
+            (vec!["status", "--check", "a"], "are for trees of scalefs run"),
+            (vec!["status", "--instance"], "--instance needs a value"),
+            (vec!["stop", "a"], "a is no option of stop"),
+            (vec!["stop", "--instance", ""], "expected up to 64 letters"),
+            (vec!["run-heir"], "is not for users"),
         ] {
             let said = parsed(&arguments).expect_err("it is wrong");
             assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
@@ -216,7 +290,7 @@ mod tests {
 
     #[test]
     fn each_verb_has_help() {
-        for verb in ["run", "mount", "unmount", "status"] {
+        for verb in ["run", "mount", "unmount", "status", "stop"] {
             let Ok(Command::Say(text)) = parsed(&[verb, "--help"]) else { panic!("{verb}") };
             assert!(text.starts_with(&format!("scalefs {verb}")));
         }

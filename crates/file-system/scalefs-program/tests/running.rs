@@ -2,6 +2,7 @@
 //! what is refused and how it is said; and that nothing is left, who is killed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod looked_after;
 #[cfg(feature = "planted-faults")]
 mod planted;
 mod support;

@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use percpu::{Arena, Layout};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use percpu::{Arena, Layout, OwnerId};
 use scalefs::ScaleFs;
 
 use crate::code::Code;
@@ -83,8 +83,10 @@ pub struct Control {
     pub sizes: Sizes,
     /// Hidden numbers.
     pub descriptors: Descriptors,
-    /// The process that repairs what others leave, and the number of the device that files seem to be on.
-    pub supervisor: i32,
+    /// Atomic: the number of the first process of the tree; zero until it is known.
+    first: AtomicI32,
+    /// Atomic: the owner of cores for whom calls wait; zero if none do.
+    closed_by: AtomicU64,
     mount_point_bytes: u32,
     mount_point: [u8; MAX_PATH_BYTES + 1],
     /// Whether some symbolic link may lead out of the tree. Atomic, set once.
@@ -109,7 +111,6 @@ impl Control {
         place: NonNull<Control>,
         sizes: Sizes,
         descriptors: Descriptors,
-        supervisor: i32,
         mount_point: &[u8],
     ) -> Option<&'c Control> {
         if mount_point.len() > MAX_PATH_BYTES {
@@ -119,7 +120,6 @@ impl Control {
         let control = unsafe { &mut *place.as_ptr() };
         control.sizes = sizes;
         control.descriptors = descriptors;
-        control.supervisor = supervisor;
         control.mount_point[..mount_point.len()].copy_from_slice(mount_point);
         control.mount_point_bytes = mount_point.len() as u32;
         control.build = BUILD.to_bits();
@@ -173,6 +173,33 @@ impl Control {
         if !self.links_lead_out() {
             self.links_lead_out.store(1, Ordering::Relaxed);
         }
+    }
+
+    /// The number of the first process of the tree, once it is known.
+    pub fn first(&self) -> Option<i32> {
+        Some(self.first.load(Ordering::Acquire)).filter(|process| *process != 0)
+    }
+
+    /// Says which process is the first.
+    pub fn set_first(&self, process: i32) {
+        self.first.store(process, Ordering::Release);
+    }
+
+    /// Lets nobody become a core that was never used, until [`Control::open`]: who has all others is alone then. False if somebody
+    /// else has closed it.
+    pub fn close(&self, by: OwnerId) -> bool {
+        self.closed_by.compare_exchange(0, by.number(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Ends what [`Control::close`] began; nothing if another owner has.
+    pub fn open(&self, by: OwnerId) {
+        let _ = self.closed_by.compare_exchange(by.number(), 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Whether calls wait for somebody.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.closed_by.load(Ordering::Relaxed) != 0
     }
 
     fn fault_words(name: &str) -> [u64; FAULT_WORDS] {

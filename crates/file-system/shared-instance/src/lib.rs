@@ -7,7 +7,7 @@
 //!
 //! **Seats.** Each process of the host has one, with the name under which it claims cores ([`percpu::OwnerId`]), which no other
 //! process of the instance has or had. A parent takes the seat of its child before it forks, so that who dies at whichever
-//! moment has a name to be buried under ([`bury`]).
+//! moment has a name under which what it had is taken over ([`take_over`]).
 //!
 //! Processes that map the memory trust each other: any of them can change all of it.
 #![no_std]
@@ -16,6 +16,8 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(all(feature = "std", target_os = "linux"))]
+mod burials;
 mod code;
 mod control;
 mod deaths;
@@ -27,9 +29,9 @@ mod watch;
 
 pub use code::{Code, CodeOf};
 pub use control::{ARENA, AttachError, BASE, Control, Descriptors, Sizes};
-pub use deaths::bury;
+pub use deaths::take_over;
 #[cfg(all(feature = "std", target_os = "linux"))]
-pub use made::{MakeError, SharedInstance};
+pub use made::{MakeError, NotInspected, SharedInstance};
 pub use seats::{Entry, Seat, Seats};
 #[cfg(all(feature = "std", target_os = "linux"))]
-pub use watch::{duplicate, watch};
+pub use watch::{duplicate, peer, watch};

@@ -1,17 +1,24 @@
-//! The memory is made: by the program that starts the tree, before any other process maps it.
+//! The memory as a process has it that sees to the others: made by the program that starts the tree, before any other maps it, or
+//! attached to by who follows it.
 
+use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
+use std::cell::RefCell;
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::string::{String, ToString};
+use std::time::{Duration, Instant};
+use std::vec::Vec;
 
-use percpu::{Arena, OwnerId};
-use scalefs::{FileSystem, GivenMemory, OwnedConfig, Process, ScaleFs};
-use sync::Wait;
+use percpu::{Arena, CoreIndex, OwnerId};
+use scalefs::{FileSystem, GivenMemory, Inspection, OwnedConfig, OwnedScaleFs, Process, ScaleFs};
+use sync::{Wait, WaitReason};
 
-use crate::control::{ARENA, BASE, Control, Descriptors, Sizes};
-use crate::deaths::bury;
+use crate::burials::{Burials, TakenOver};
+use crate::control::{ARENA, AttachError, BASE, Control, Descriptors, Sizes};
+use crate::seats::Seat;
 
 /// Of a page.
 const PAGE_BYTES: usize = 4096;
@@ -28,6 +35,21 @@ pub enum MakeError {
     Layout(io::Error),
     /// The path of the directory is too long.
     PathTooLong,
+    /// There is something else in the memory.
+    NoInstance,
+    /// The instance in it was made by another build.
+    OtherBuild,
+    /// As many processes are there as can be.
+    NoSeat,
+}
+
+impl From<AttachError> for MakeError {
+    fn from(error: AttachError) -> MakeError {
+        match error {
+            AttachError::NoInstance => MakeError::NoInstance,
+            AttachError::OtherBuild => MakeError::OtherBuild,
+        }
+    }
 }
 
 impl fmt::Display for MakeError {
@@ -37,20 +59,38 @@ impl fmt::Display for MakeError {
             MakeError::AddressesTaken => write!(formatter, "the addresses from {BASE:#x} on are taken in this process"),
             MakeError::Layout(error) => write!(formatter, "laying out the file system: {error}"),
             MakeError::PathTooLong => formatter.write_str("the path of the directory is longer than 4095 bytes"),
+            MakeError::NoInstance => formatter.write_str("there is no instance in the memory"),
+            MakeError::OtherBuild => {
+                formatter.write_str("another build of scalefs made the instance: run the same one")
+            }
+            MakeError::NoSeat => formatter.write_str("as many processes are there as can be"),
         }
     }
 }
 
 impl core::error::Error for MakeError {}
 
-/// The memory, mapped in the process that has made it until that ends, and the instance in it.
+/// The memory, mapped in a process that sees to the others until it ends, and the instance in it. The process has a seat, too: whoever
+/// follows it buries it as any other.
 pub struct SharedInstance {
-    files: FileSystem,
+    /// There until this is dropped.
+    files: ManuallyDrop<FileSystem>,
     control: &'static Control,
     arena: &'static Arena,
     file_system: &'static ScaleFs,
+    seat: usize,
+    owner: OwnerId,
+    taken_over: RefCell<Vec<TakenOver>>,
     /// Keeps the file.
-    _memory: OwnedFd,
+    memory: OwnedFd,
+}
+
+impl Drop for SharedInstance {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it afterwards, and this is the only time.
+        unsafe { ManuallyDrop::drop(&mut self.files) };
+        self.seat().leave();
+    }
 }
 
 fn file_in_memory(bytes: usize) -> io::Result<OwnedFd> {
@@ -70,6 +110,20 @@ fn file_in_memory(bytes: usize) -> io::Result<OwnedFd> {
     if done { Ok(file) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Maps all of the memory where it lies in every process.
+fn map(memory: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, MakeError> {
+    let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE);
+    // SAFETY: a new mapping, where there is none.
+    let base = unsafe { libc::mmap(ptr::without_provenance_mut(BASE), bytes, rights, flags, memory.as_raw_fd(), 0) };
+    if base == libc::MAP_FAILED {
+        let error = io::Error::last_os_error();
+        let is_taken = error.raw_os_error() == Some(libc::EEXIST);
+        return Err(if is_taken { MakeError::AddressesTaken } else { MakeError::System(error) });
+    }
+    base.expose_provenance();
+    NonNull::new(base.cast()).ok_or(MakeError::AddressesTaken)
+}
+
 impl SharedInstance {
     /// Makes the memory and the instance, whose root belongs to user 0. `descriptors` says under which numbers the processes of
     /// the tree find it: who starts the first one sees to that.
@@ -86,29 +140,57 @@ impl SharedInstance {
             pages_bytes: (config.page_count as usize + 1) * PAGE_BYTES,
         };
         let memory = file_in_memory(sizes.total_bytes()).map_err(MakeError::System)?;
-        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE);
-        let wanted = ptr::without_provenance_mut(BASE);
-        // SAFETY: a new mapping, where there is none.
-        let base = unsafe { libc::mmap(wanted, sizes.total_bytes(), rights, flags, memory.as_raw_fd(), 0) };
-        if base == libc::MAP_FAILED {
-            let error = io::Error::last_os_error();
-            let is_taken = error.raw_os_error() == Some(libc::EEXIST);
-            return Err(if is_taken { MakeError::AddressesTaken } else { MakeError::System(error) });
-        }
-        let at = |address: usize| NonNull::new(base.cast::<u8>().wrapping_add(address - BASE)).expect("not at zero");
-        base.expose_provenance();
-        let supervisor = i32::try_from(std::process::id()).unwrap_or(0);
+        let base = map(&memory, sizes.total_bytes())?;
+        let at = |address: usize| NonNull::new(base.as_ptr().wrapping_add(address - BASE)).expect("not at zero");
         // SAFETY: fresh zeros, mapped until this process ends, which no one else knows.
-        let (files, control) = unsafe {
+        unsafe {
             let memory = GivenMemory { metadata: at(ARENA), pages: at(sizes.pages()) };
             let config = OwnedConfig { metadata_bytes: sizes.arena_bytes, ..config };
-            let files = FileSystem::create_in(config, memory).map_err(MakeError::Layout)?;
-            let control = Control::create(at(BASE).cast(), sizes, descriptors, supervisor, mount_point);
-            (files, control.ok_or(MakeError::PathTooLong)?)
-        };
-        // SAFETY: made just now, and mapped for good.
-        let (arena, file_system) = unsafe { control.instance() }.expect("this build has made it");
-        Ok(SharedInstance { files, control, arena, file_system, _memory: memory })
+            OwnedScaleFs::create_in(config, memory).map_err(|error| MakeError::Layout(io::Error::other(error)))?;
+            Control::create(base.cast(), sizes, descriptors, mount_point).ok_or(MakeError::PathTooLong)?;
+        }
+        SharedInstance::begin(memory)
+    }
+
+    /// Maps memory that another process has made, and takes a seat there.
+    ///
+    /// # Errors
+    /// [`MakeError`] says what cannot be: among that, that there is no instance, or one of another build.
+    pub fn attach(memory: OwnedFd) -> Result<SharedInstance, MakeError> {
+        let length =
+            File::from(memory.try_clone().map_err(MakeError::System)?).metadata().map_err(MakeError::System)?.len();
+        let bytes = usize::try_from(length).ok().filter(|bytes| *bytes >= size_of::<Control>());
+        let bytes = bytes.ok_or(MakeError::NoInstance)?;
+        map(&memory, bytes)?;
+        // SAFETY: mapped for good, at least so much.
+        match unsafe { Control::attach() }.map_err(MakeError::from)?.sizes.total_bytes() {
+            needed if needed <= bytes => SharedInstance::begin(memory),
+            _ => Err(MakeError::NoInstance),
+        }
+    }
+
+    /// Takes a seat in memory that is mapped.
+    fn begin(memory: OwnedFd) -> Result<SharedInstance, MakeError> {
+        // SAFETY: mapped for good, at least so much.
+        let control = unsafe { Control::attach() }.map_err(MakeError::from)?;
+        // SAFETY: as above, all of it: nobody makes the file shorter.
+        let (arena, file_system) = unsafe { control.instance() }.ok_or(MakeError::OtherBuild)?;
+        let (seat, owner) = control.seats.take(None).ok_or(MakeError::NoSeat)?;
+        let taken = control.seats.get(seat).expect("taken just now");
+        taken.set_process(owner, i32::try_from(std::process::id()).unwrap_or(i32::MAX));
+        // SAFETY: as above.
+        let files = unsafe { FileSystem::attach_in(NonNull::from(arena).cast(), owner) };
+        let files = files.map_err(MakeError::Layout).inspect_err(|_| taken.leave())?;
+        Ok(SharedInstance {
+            files: ManuallyDrop::new(files),
+            control,
+            arena,
+            file_system,
+            seat,
+            owner,
+            taken_over: RefCell::default(),
+            memory,
+        })
     }
 
     /// The file system, for calls of this process.
@@ -124,7 +206,22 @@ impl SharedInstance {
     /// The file with the memory.
     pub fn memory(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
-        self._memory.as_fd()
+        self.memory.as_fd()
+    }
+
+    /// The seat of this process.
+    fn seat(&self) -> &'static Seat {
+        self.control.seats.get(self.seat).expect("taken at the beginning")
+    }
+
+    /// As whom this process claims cores.
+    pub fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    /// Whether this process has a seat.
+    pub fn has_seat(&self, number: usize) -> bool {
+        self.seat == number
     }
 
     /// Hands a process of the instance over to an owner of cores.
@@ -133,23 +230,104 @@ impl SharedInstance {
     }
 
     /// Repairs what a process of the host has left that has ended without leaving its seat, ends its process of the instance, and
-    /// frees the seat. `owner` is the name under which it was there: nothing is done if somebody else sits there by now. Returns in
-    /// how many calls it was.
+    /// frees the seat. `owner` is the name under which it was there: nothing is done if somebody else sits there by now. `has_ended`
+    /// says it of others, for who has died since. Returns in how many calls it was.
     ///
     /// That it has ended is the caller's word: as for all who share the memory, which any of them can change.
     ///
     /// # Errors
     /// What is wrong with the number of the seat.
-    pub fn bury_dead(&self, seat: usize, owner: u64, wait: &impl Wait) -> Result<usize, String> {
+    pub fn bury_dead(&self, seat: usize, owner: u64, has_ended: &dyn Fn(i32) -> bool) -> Result<usize, String> {
         let seat = self.control.seats.get(seat).ok_or_else(|| "there is no such seat".to_string())?;
         let Some(dead) = seat.owner().filter(|found| found.number() == owner) else { return Ok(0) };
-        let heir = OwnerId::new(HEIR).expect("a valid owner");
-        // SAFETY: the caller's word; this process acts as that heir here alone.
-        let calls = unsafe { bury((self.arena, self.file_system), dead, heir, true, wait) };
+        let burials = Burials {
+            control: self.control,
+            arena: self.arena,
+            file_system: self.file_system,
+            heir: self.owner,
+            has_ended,
+            taken_over: &self.taken_over,
+        };
+        let calls = burials.bury(dead);
+        self.control.open(dead);
         seat.leave();
         Ok(calls)
     }
+
+    /// Looks whether all is whole, as soon as nobody is in a call, which is awaited for so long. Calls of all processes wait until then.
+    /// Of the runners of processes those are told who have no seat.
+    ///
+    /// # Errors
+    /// What keeps this from being looked at: who does not end a call, or somebody else who looks.
+    pub fn inspect(&self, patience: Duration, wait: &impl Wait) -> Result<Inspection, NotInspected> {
+        let until = Instant::now() + patience;
+        let mut round = 0;
+        let mut pause = || {
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+            Instant::now() < until
+        };
+        while !self.control.close(self.owner) {
+            if !pause() {
+                return Err(NotInspected::Others);
+            }
+        }
+        let mut cores = Vec::new();
+        let taken = (|| {
+            // Who has begun before it was closed may have claimed a further one.
+            while cores.len() < self.arena.core_limit() {
+                match self.arena.claim(cores.len(), self.owner) {
+                    Ok(core) => cores.push(core),
+                    Err(_) if pause() => {}
+                    Err(_) => return Err(self.who_keeps(cores.len())),
+                }
+            }
+            Ok(())
+        })();
+        let found = taken.map(|()| {
+            let mut found = self.file_system.inspect(&cores, wait);
+            let seats = self.control.seats.all();
+            found.runners.retain(|runner| !seats.iter().any(|seat| seat.owner() == Some(*runner)));
+            found
+        });
+        drop(cores);
+        self.control.open(self.owner);
+        found
+    }
+
+    fn who_keeps(&self, core: usize) -> NotInspected {
+        let owner = CoreIndex::new(core).and_then(|index| self.arena.actor_of(index));
+        let seats = self.control.seats.all();
+        let process = owner.and_then(|owner| seats.iter().find(|seat| seat.owner() == Some(owner))?.process());
+        NotInspected::Kept { core, process }
+    }
 }
 
-/// As whom the supervisor takes over.
-const HEIR: u64 = 2;
+/// Why it was not looked whether an instance is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotInspected {
+    /// Another process looks.
+    Others,
+    /// A process does not end its call.
+    Kept {
+        /// As which core it calls.
+        core: usize,
+        /// Its number; nobody's who has a seat if there is none.
+        process: Option<i32>,
+    },
+}
+
+impl fmt::Display for NotInspected {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotInspected::Others => formatter.write_str("another process looks at it"),
+            NotInspected::Kept { core, process: Some(process) } => {
+                write!(formatter, "core {core} is kept by process {process}, which does not end its call")
+            }
+            NotInspected::Kept { core, process: None } => {
+                write!(formatter, "core {core} is kept by nobody who is there")
+            }
+        }
+    }
+}

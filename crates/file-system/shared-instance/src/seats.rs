@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use percpu::OwnerId;
 use scalefs::HandedOver;
 
@@ -39,8 +39,10 @@ pub struct Entry {
 pub struct Seat {
     /// Atomic: under which name it claims cores; zero if no one sits here.
     owner: AtomicU64,
-    /// Atomic: its number; zero until it is known.
-    process: AtomicI32,
+    /// Atomic: who has taken it, for another: an owner, or zero.
+    taker: AtomicU64,
+    /// Atomic: the lower half of the owner's number, and below it that of the process; zero there until it is known.
+    process: AtomicU64,
     works_inside: AtomicU32,
     /// Atomic: bits of a process of the instance on its way.
     handed_over: [AtomicU64; 2],
@@ -52,13 +54,15 @@ pub struct Seat {
 unsafe impl Sync for Seat {}
 
 impl Seats {
-    /// Takes a seat for a process that is to be; `None` if all are taken.
-    pub fn take(&self) -> Option<(usize, OwnerId)> {
+    /// Takes a seat for a process that is to be; `None` if all are taken. `taker` says whose child it will be.
+    pub fn take(&self, taker: Option<OwnerId>) -> Option<(usize, OwnerId)> {
         let owner = OwnerId::new(FIRST_OWNER + self.owners.fetch_add(1, Ordering::Relaxed))?;
         for (number, seat) in self.seats.iter().enumerate() {
             let is_free = seat.owner.load(Ordering::Relaxed) == 0;
             let take = || seat.owner.compare_exchange(0, owner.number(), Ordering::AcqRel, Ordering::Relaxed);
             if is_free && take().is_ok() {
+                seat.taker.store(taker.map_or(0, OwnerId::number), Ordering::Release);
+                seat.process.store(unknown_of(owner), Ordering::Release);
                 self.end.fetch_max((number + 1) as u32, Ordering::Release);
                 self.taken.fetch_add(1, Ordering::Release);
                 return Some((number, owner));
@@ -84,6 +88,11 @@ impl Seats {
     }
 }
 
+/// What a seat says of the process of an owner that is not known yet.
+fn unknown_of(owner: OwnerId) -> u64 {
+    owner.number() << 32
+}
+
 impl Seat {
     /// Under which name the process claims cores; `None` if no one sits here.
     pub fn owner(&self) -> Option<OwnerId> {
@@ -92,12 +101,18 @@ impl Seat {
 
     /// The process's number, once it is known.
     pub fn process(&self) -> Option<i32> {
-        Some(self.process.load(Ordering::Acquire)).filter(|process| *process != 0)
+        Some(self.process.load(Ordering::Acquire) as u32 as i32).filter(|process| *process != 0)
     }
 
-    /// Says whose seat it is: by the process itself and by its parent, who comes first.
-    pub fn set_process(&self, process: i32) {
-        self.process.store(process, Ordering::Release);
+    /// Who has taken it for a child; `None` if no one has, or has died before he could say so.
+    pub fn taker(&self) -> Option<OwnerId> {
+        OwnerId::new(self.taker.load(Ordering::Acquire))
+    }
+
+    /// Says whose seat it is: by the process itself and by its parent, who comes first. Nothing if somebody else sits there by now.
+    pub fn set_process(&self, owner: OwnerId, process: i32) {
+        let (unknown, known) = (unknown_of(owner), unknown_of(owner) | u64::from(process.cast_unsigned()));
+        let _ = self.process.compare_exchange(unknown, known, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Leaves what the next program of the process begins with.
@@ -129,6 +144,7 @@ impl Seat {
     /// Gives the seat up: what its process had has been ended.
     pub fn leave(&self) {
         self.process.store(0, Ordering::Relaxed);
+        self.taker.store(0, Ordering::Relaxed);
         self.owner.store(0, Ordering::Release);
     }
 }

@@ -1,4 +1,5 @@
-//! Descriptors of the host: by which a process is watched that is no child of ours, and under numbers that children have, too.
+//! What the host says of others: by which descriptor a process is watched that is no child of ours, under which numbers children have
+//! files, and who is at the other end of a socket.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -26,4 +27,20 @@ pub fn duplicate(file: BorrowedFd<'_>, lowest: u32) -> io::Result<OwnedFd> {
     let number = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, lowest) };
     // SAFETY: opened just now.
     if number < 0 { Err(io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(number) }) }
+}
+
+/// The number of the process at the other end of a socket, and its user's, as they were when it was connected (Linux `SO_PEERCRED`). Of a
+/// socket that listens: those of who has let it listen.
+///
+/// # Errors
+/// Those of the system.
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<(i32, u32)> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut bytes = size_of::<libc::ucred>() as libc::socklen_t;
+    let (level, name, place) = (libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut found).cast());
+    // SAFETY: writes as many bytes to a value that has them.
+    match unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, place, &raw mut bytes) } {
+        0 => Ok((found.pid, found.uid)),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

@@ -144,7 +144,8 @@ fn wait_for_a_core(home: &Home) -> Core<'static> {
     let mut round = 0;
     loop {
         let found = match round {
-            0..LOOKS_FOR_A_USED_CORE => arena().lease(processor(), home.owner()),
+            // Who looks at all of the instance has all cores that were used, and wants no other to be.
+            _ if round < LOOKS_FOR_A_USED_CORE || control().is_closed() => arena().lease(processor(), home.owner()),
             _ => arena().claim_any(home.owner()),
         };
         if let Ok(core) = found {

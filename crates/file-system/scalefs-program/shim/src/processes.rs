@@ -105,7 +105,7 @@ fn begin_child(thread: &Thread) -> Result<(usize, percpu::OwnerId, HandedOver), 
         while let Ok(Some(_)) = processes::wait(call, Which::Any) {}
         Ok(())
     });
-    let (seat, owner) = instance::control().seats.take().ok_or(Errno::EAGAIN)?;
+    let (seat, owner) = instance::control().seats.take(Some(home.owner())).ok_or(Errno::EAGAIN)?;
     let core = instance::lease(home);
     let file_system = instance::file_system();
     let child = home.process().fork(file_system, &core, &Here);
@@ -121,11 +121,9 @@ fn begin_child(thread: &Thread) -> Result<(usize, percpu::OwnerId, HandedOver), 
 }
 
 /// The kernel has made no child: what was for it is ended by the supervisor, to whom it looks as if it had died.
-fn abandon(seat: usize) {
+fn abandon(seat: usize, owner: percpu::OwnerId) {
     const NO_PROCESS: i32 = i32::MAX;
-    if let Some(seat) = instance::control().seats.get(seat) {
-        seat.set_process(NO_PROCESS);
-    }
+    note_child(seat, owner, NO_PROCESS.into());
 }
 
 /// A child with memory of its own.
@@ -158,7 +156,7 @@ fn fork(thread: &mut Thread, _frame: &mut Frame, wanted: Wanted) -> Result<i64, 
         if result > 0 {
             note_child(seat, owner, result);
         } else {
-            abandon(seat);
+            abandon(seat, owner);
         }
     }
     signals::set_mask(mask);
@@ -167,10 +165,8 @@ fn fork(thread: &mut Thread, _frame: &mut Frame, wanted: Wanted) -> Result<i64, 
 
 /// Says whose seat it is, unless the child has left it already.
 fn note_child(seat: usize, owner: percpu::OwnerId, process: i64) {
-    if let Some(seat) = instance::control().seats.get(seat)
-        && seat.owner() == Some(owner)
-    {
-        seat.set_process(process as i32);
+    if let Some(seat) = instance::control().seats.get(seat) {
+        seat.set_process(owner, process as i32);
     }
 }
 
@@ -178,7 +174,7 @@ fn note_child(seat: usize, owner: percpu::OwnerId, process: i64) {
 fn become_child(thread: &Thread, handed_over: HandedOver) {
     start::arm();
     let home = thread.home();
-    home.seat().set_process(system::call(number::GETPID, [0; 6]) as i32);
+    home.seat().set_process(home.owner(), system::call(number::GETPID, [0; 6]) as i32);
     let core = instance::lease(home);
     match instance::file_system().receive(&core, handed_over, &Here) {
         Some(process) => home.set_process(process),
@@ -214,7 +210,7 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
     home.seat().set_entry(Entry { process: handed_over, works_inside: false }, &[]);
     let child = Thread::make(home);
     let Some(child) = child else {
-        abandon(seat);
+        abandon(seat, owner);
         free();
         return Err(Errno::ENOMEM.number());
     };
@@ -222,7 +218,7 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
     if result > 0 {
         note_child(seat, owner, result);
     } else {
-        abandon(seat);
+        abandon(seat, owner);
     }
     if result <= 0 || wanted.flags & CLONE_VFORK != 0 {
         // SAFETY: the child has another memory by now, or has ended.

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use scalefs::{OpenFlags, Start, names};
-use shared_instance::{AttachError, BASE, Control, bury};
+use shared_instance::{AttachError, BASE, Control, take_over};
 
 use crate::elf::MAX_SEGMENTS;
 use crate::execute::{MASK_VARIABLE, SEAT_VARIABLE};
@@ -197,12 +197,12 @@ pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
     let clock = stack.find(AT_SYSINFO_EHDR).map_or(0, clock_in);
     instance::set(control, arena, file_system, clock);
     HOME.sit(seat_number, owner);
-    seat.set_process(system::call(number::GETPID, [0; 6]) as i32);
+    seat.set_process(owner, system::call(number::GETPID, [0; 6]) as i32);
     let thread = Thread::begin_first(&HOME);
     signals::begin();
     // Threads of the program before may have been in calls.
     // SAFETY: exec has ended them all, and this one is at no core.
-    unsafe { bury((arena, file_system), owner, owner, false, &Here) };
+    unsafe { take_over((arena, file_system), owner, owner, &Here, drop) };
     let (entry, program) = seat.entry();
     HOME.set_program(program);
     HOME.works_inside.store(entry.works_inside, Ordering::Relaxed);

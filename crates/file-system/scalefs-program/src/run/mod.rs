@@ -4,18 +4,30 @@
 //! scalefs run ─ makes the memory of the instance, the first seat │ starts the loader │ buries who dies │ copies out
 //!    loader ─ PROGRAM ─► loader ─ program that it starts ...          crate scalefs-shim
 //! ```
+//! Another process waits to take the place of `scalefs run` should it be killed (heir.rs), and under the tree's name it answers what
+//! `scalefs status` and `scalefs stop` ask (names.rs, check.rs).
+//!
 //! Nothing is mounted, and nothing of the kernel is asked for that needs rights.
 
+mod check;
+mod heir;
+pub(crate) mod names;
 mod options;
 mod program;
 mod start;
 mod supervisor;
+mod unborn;
 
 use std::process::ExitCode;
 
 use crate::copies;
 
-pub(crate) use options::{RUN_HELP, RunOptions, parse_run};
+use heir::Heir;
+use supervisor::Tree;
+
+pub(crate) use check::{CHECK, DAMAGED, WHOLE, check};
+pub(crate) use heir::{Follows, HEIR, follow};
+pub(crate) use options::{RUN_HELP, RunOptions, name_of, parse_run};
 
 /// Why a program was not run, and with which exit code that is said, as shells have it.
 #[derive(Debug)]
@@ -37,14 +49,23 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let top = options::check_top(&options.top)?;
     options.from.as_deref().map_or(Ok(()), copies::check_source)?;
     options.to.as_deref().map_or(Ok(()), copies::check_target)?;
+    let name = options.instance.clone().unwrap_or_else(|| std::process::id().to_string());
+    let listener = names::listen(&name)?;
     let made = start::make(options, &top)?;
     let program = program::find(&options.program, &top, made.instance.files())?;
     let (signals, mask) = supervisor::hear()?;
-    let child = start::start(&made, options, (&top, &program), mask)?;
-    let ended = supervisor::supervise(&made.instance, child, &signals)?;
-    if let Some(to) = &options.to {
-        let copied = copies::save(made.instance.files(), &start::bytes(&top), to)?;
-        eprintln!("scalefs: copied to {}: {copied}", to.display());
-    }
+    start::start(&made, options, (&top, &program), mask)?;
+    let tree = Tree { instance: made.instance, listener, to: options.to.clone() };
+    let mut heir = Heir::start(&tree);
+    let ended = supervisor::supervise(&tree, &signals, &mut heir)?;
+    finish(&tree)?;
     Ok(ended)
+}
+
+/// Copies the tree out, once nobody is there any more.
+fn finish(tree: &Tree) -> Result<(), String> {
+    let Some(to) = &tree.to else { return Ok(()) };
+    let copied = copies::save(tree.instance.files(), tree.instance.control().mount_point(), to)?;
+    eprintln!("scalefs: copied to {}: {copied}", to.display());
+    Ok(())
 }

@@ -1,8 +1,9 @@
 //! What is asked for on the command line of `scalefs run`, and where the tree may be seen.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::names;
 use crate::arguments::{Arguments, DEFAULT_SIZE_BYTES, absolute, parse_size};
 
 pub(crate) const RUN_HELP: &str = "\
@@ -14,6 +15,7 @@ nothing is mounted. The program begins in that directory. All is lost in the end
   --size N           room for data: bytes, or K, M, G (default 1G); memory is taken as it is used
   --from DIR|TAR     begin with a copy of a directory, or with what an archive holds
   --to DIR|TAR       in the end copy all into a new or empty directory, or into a new archive
+  --instance NAME    what the tree is called for scalefs status and stop (default: the number of this process)
 
 Examples:
   scalefs run --from . -- make -j2
@@ -30,6 +32,7 @@ pub(crate) struct RunOptions {
     pub(crate) size_bytes: u64,
     pub(crate) from: Option<PathBuf>,
     pub(crate) to: Option<PathBuf>,
+    pub(crate) instance: Option<String>,
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
 }
@@ -39,7 +42,7 @@ pub(crate) fn parse_run(arguments: &[OsString]) -> Result<RunOptions, String> {
         Some(dashes) => (&arguments[..dashes], &arguments[dashes + 1..]),
         None => (arguments, &[][..]),
     };
-    let (mut top, mut size_bytes, mut from, mut to) = (None, DEFAULT_SIZE_BYTES, None, None);
+    let (mut top, mut size_bytes, mut from, mut to, mut instance) = (None, DEFAULT_SIZE_BYTES, None, None, None);
     let mut given = Arguments::of("run", given);
     while let Some((argument, _)) = given.next() {
         match argument.to_str() {
@@ -47,6 +50,7 @@ pub(crate) fn parse_run(arguments: &[OsString]) -> Result<RunOptions, String> {
             Some("--size") => size_bytes = parse_size(given.value("--size")?)?,
             Some("--from") => from = Some(absolute(given.value("--from")?)?),
             Some("--to") => to = Some(absolute(given.value("--to")?)?),
+            Some("--instance") => instance = Some(name_of(given.value("--instance")?)?),
             Some(option) if option.starts_with('-') => return Err(given.unknown(argument)),
             _ => {
                 return Err(format!(
@@ -61,7 +65,13 @@ pub(crate) fn parse_run(arguments: &[OsString]) -> Result<RunOptions, String> {
     };
     let present = || std::env::current_dir().map_err(|error| format!("the present directory: {error}"));
     let top = top.map_or_else(present, Ok)?;
-    Ok(RunOptions { top, size_bytes, from, to, program: program.clone(), arguments: arguments.to_vec() })
+    Ok(RunOptions { top, size_bytes, from, to, instance, program: program.clone(), arguments: arguments.to_vec() })
+}
+
+/// The name of a tree.
+pub(crate) fn name_of(given: &OsStr) -> Result<String, String> {
+    let name = given.to_string_lossy().into_owned();
+    names::check(&name).map(|()| name)
 }
 
 /// The true path of the directory at which a tree can be seen, or why it cannot.
@@ -107,6 +117,7 @@ mod tests {
             (vec!["ls"], "ls stands before --"),
             (vec!["--att", "/", "--", "ls"], "--att is no option of run"),
             (vec!["--size"], "--size needs a value"),
+            (vec!["--instance", "a/b", "--", "ls"], "expected up to 64 letters"),
         ] {
             let said = parsed(&arguments).expect_err("it is wrong");
             assert!(said.contains(expected) && said.lines().count() == 1, "{said}");

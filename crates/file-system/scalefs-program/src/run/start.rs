@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -144,10 +144,11 @@ pub(super) fn start(
     options: &RunOptions,
     (top, program): (&Path, &Program),
     mask: u64,
-) -> Result<Child, String> {
+) -> Result<(), String> {
     let wrong = |error: std::io::Error| format!("making the first process: {error}");
     let control = made.instance.control();
-    let (seat_number, owner) = control.seats.take().ok_or("there is no seat for a process")?;
+    let (seat_number, owner) =
+        control.seats.take(Some(made.instance.owner())).ok_or("there is no seat for a process")?;
     let seat = control.seats.get(seat_number).ok_or("there is no such seat")?;
     let lease = made.instance.files().begin().map_err(wrong)?;
     let process = lease.begin_process(credentials()?).map_err(|errno| wrong(errno.into()))?;
@@ -172,8 +173,9 @@ pub(super) fn start(
         .env("SCALEFS_SEAT", format!("{seat_number},{}", control.descriptors.memory))
         .env("SCALEFS_SEAT2", mask.to_string());
     let child = command.spawn().map_err(|error| format!("starting the loader: {error}"))?;
-    seat.set_process(child.id().cast_signed());
-    Ok(child)
+    seat.set_process(owner, child.id().cast_signed());
+    control.set_first(child.id().cast_signed());
+    Ok(())
 }
 
 /// The file under a number that the child has, too, as long as this is kept.

@@ -1,10 +1,18 @@
 //! Who looks after the processes of a tree: repairs what those leave that are killed, and waits for the last one.
 //!
+//! It may be killed, too: its heir goes on ([`super::heir`]). So what it knows lies in the memory of the tree, but for how the first
+//! process ended, which the system says to its parent alone.
+//!
 //! A process that ends by itself leaves its seat. One that is killed, or that ends while its threads are in calls, does not: then its
 //! calls are completed or undone, and what it had open is closed. Others wait for what it had locked until then.
 
+use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, ExitCode};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -14,14 +22,37 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use scalefs::Outside;
-use shared_instance::{SharedInstance, watch};
+use scalefs::FileSystem;
+use shared_instance::{Control, Seat, SharedInstance, watch};
+
+use super::check;
+use super::heir::Heir;
+use super::names::{self, Request};
+use super::unborn::Unborn;
 
 /// So long a process can run before it is watched.
 const LOOKS_AT_SEATS_EACH: Duration = Duration::from_millis(5);
 /// And so long nothing else is done.
 const MAINTAINS_EACH: Duration = Duration::from_millis(50);
 const SIGNALLED: u8 = 128;
+/// So long processes that are asked to end may take, before they are killed.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a supervisor looks after.
+pub(super) struct Tree {
+    pub(super) instance: SharedInstance,
+    /// Under the tree's name.
+    pub(super) listener: UnixListener,
+    /// Where all is copied in the end.
+    pub(super) to: Option<PathBuf>,
+}
+
+/// All processes are to end: who waits for that, and since when.
+struct Stopping {
+    since: Instant,
+    /// Kept until this process ends.
+    _waiting: Vec<UnixStream>,
+}
 
 /// A process that is watched.
 struct Watched {
@@ -55,69 +86,145 @@ fn open_as_many_as_allowed() {
 }
 
 /// Waits for all processes of the tree; returns how the first one ended.
-pub(super) fn supervise(instance: &SharedInstance, child: Child, signals: &SignalFd) -> Result<ExitCode, String> {
-    let first = Pid::from_raw(child.id().cast_signed());
+pub(super) fn supervise(tree: &Tree, signals: &SignalFd, heir: &mut Heir) -> Result<ExitCode, String> {
+    let (files, control, is_over) = (tree.instance.files(), tree.instance.control(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let maintenance = scope.spawn(|| maintain(files, control, &is_over));
+        let ended = look_after(tree, signals, heir);
+        is_over.store(true, Ordering::Relaxed);
+        maintenance.thread().unpark();
+        ended
+    })
+}
+
+fn look_after(tree: &Tree, signals: &SignalFd, heir: &mut Heir) -> Result<ExitCode, String> {
+    let instance = &tree.instance;
     open_as_many_as_allowed();
     nix::sys::prctl::set_child_subreaper(true).map_err(wrong)?;
     let mut watched: Vec<Watched> = Vec::new();
-    let (mut code, mut maintained) = (None, Instant::now());
+    let (mut code, mut stopping, mut unborn) = (None, None, Unborn::default());
     loop {
-        look_at_seats(instance, &mut watched)?;
-        let ready = wait(signals, &watched).map_err(wrong)?;
+        look_at_seats(instance, &mut watched, &mut unborn)?;
+        let ready = wait(signals, tree, &watched).map_err(wrong)?;
         while let Ok(Some(signal)) = signals.read_signal() {
-            let number = signal.ssi_signo;
-            if number == Signal::SIGTERM as u32 || number == Signal::SIGHUP as u32 {
-                let signal = if number == Signal::SIGTERM as u32 { Signal::SIGTERM } else { Signal::SIGHUP };
-                let _ = kill(first, signal);
-            }
+            pass_on(instance, signal.ssi_signo);
         }
         for index in ready.into_iter().rev() {
             bury(instance, &watched.swap_remove(index))?;
         }
-        match reap(first, &mut code) {
-            Left::Some => {}
-            Left::Nobody => break,
+        while let Some((request, asking)) = names::asked(&tree.listener) {
+            answer(tree, request, asking, &mut stopping);
         }
-        if maintained.elapsed() >= MAINTAINS_EACH {
-            maintained = Instant::now();
-            if let Ok(mut lease) = instance.files().begin() {
-                lease.maintain();
-            }
+        if stopping.as_ref().is_some_and(|stopping: &Stopping| stopping.since.elapsed() > STOPS_WITHIN) {
+            end_all(instance, Signal::SIGKILL);
         }
-    }
-    // No one runs any more: who has a seat has died in it.
-    for (number, seat) in instance.control().seats.all().iter().enumerate() {
-        if let Some(owner) = seat.owner() {
-            bury_seat(instance, number, owner.number())?;
+        reap(tree, &mut code, heir);
+        if is_over(instance) {
+            break;
         }
     }
+    // The first process has left its seat, and ends.
+    wait_for_first(instance, &mut code);
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Who is left of the children.
-enum Left {
-    Some,
-    Nobody,
+/// What is left to do between calls, until it is over: beside the supervisor, since it can wait for what somebody holds who has died.
+fn maintain(files: &FileSystem, control: &Control, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        thread::park_timeout(MAINTAINS_EACH);
+        // Who looks whether all is whole has all cores.
+        if !control.is_closed()
+            && let Ok(mut lease) = files.begin()
+        {
+            lease.maintain();
+        }
+    }
 }
 
-/// Waits for children that have ended: the first process, and those that have lost their parents.
-fn reap(first: Pid, code: &mut Option<u8>) -> Left {
+/// TERM and HUP reach the program.
+fn pass_on(instance: &SharedInstance, number: u32) {
+    let passed = [Signal::SIGTERM, Signal::SIGHUP].into_iter().find(|signal| *signal as u32 == number);
+    if let (Some(signal), Some(first)) = (passed, instance.control().first()) {
+        let _ = kill(Pid::from_raw(first), signal);
+    }
+}
+
+/// Those who have seats, by their places.
+fn seated(instance: &SharedInstance) -> impl Iterator<Item = &Seat> {
+    let seats = instance.control().seats.all().iter().enumerate();
+    seats.filter(|(number, seat)| !instance.has_seat(*number) && seat.owner().is_some()).map(|(_, seat)| seat)
+}
+
+/// Whether nobody is there any more but this process.
+fn is_over(instance: &SharedInstance) -> bool {
+    seated(instance).next().is_none()
+}
+
+/// Sends a signal to all processes of the tree.
+fn end_all(instance: &SharedInstance, signal: Signal) {
+    for process in seated(instance).filter_map(Seat::process) {
+        let _ = kill(Pid::from_raw(process), signal);
+    }
+}
+
+fn answer(tree: &Tree, request: Request, mut asking: UnixStream, stopping: &mut Option<Stopping>) {
+    match request {
+        // Who has gone does not want it any more.
+        Request::Status => _ = asking.write_all(&status(&tree.instance)),
+        Request::Check => check::start(tree, asking),
+        Request::Stop => {
+            end_all(&tree.instance, Signal::SIGTERM);
+            let stopping = stopping.get_or_insert_with(|| Stopping { since: Instant::now(), _waiting: Vec::new() });
+            stopping._waiting.push(asking);
+        }
+    }
+}
+
+/// This process, the room, what of it is used, files and processes, each a number; and where the tree is seen.
+fn status(instance: &SharedInstance) -> Vec<u8> {
+    let space = if instance.control().is_closed() { None } else { instance.files().space().ok() };
+    let (size, used, files) = space.map_or((0, 0, 0), |space| {
+        let mebibytes = |blocks: u64| (blocks * space.block_bytes) >> 20;
+        (mebibytes(space.blocks), mebibytes(space.blocks - space.free_blocks), space.inodes - space.free_inodes)
+    });
+    let processes = seated(instance).count();
+    let numbers = format!("{} {size} {used} {files} {processes} ", std::process::id());
+    [numbers.as_bytes(), instance.control().mount_point()].concat()
+}
+
+/// Waits for children that have ended: the first process, those that have lost their parents, the heir.
+fn reap(tree: &Tree, code: &mut Option<u8>, heir: &mut Heir) {
+    let first = tree.instance.control().first();
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return Left::Some,
-            Ok(WaitStatus::Exited(process, status)) if process == first => *code = Some(status as u8),
-            Ok(WaitStatus::Signaled(process, signal, _)) if process == first => {
-                *code = Some(SIGNALLED + signal as u8);
-            }
+        let (ended, with) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(process, status)) => (process, status as u8),
+            Ok(WaitStatus::Signaled(process, signal, _)) => (process, SIGNALLED + signal as u8),
+            Err(Errno::EINTR) => continue,
+            _ => return,
+        };
+        if Some(ended.as_raw()) == first {
+            *code = Some(with);
+        }
+        heir.note_end(ended, tree);
+    }
+}
+
+/// How the first process ended, if it is a child of this one and has not been waited for.
+fn wait_for_first(instance: &SharedInstance, code: &mut Option<u8>) {
+    let Some(first) = instance.control().first().filter(|_| code.is_none()) else { return };
+    loop {
+        match waitpid(Pid::from_raw(first), None) {
+            Ok(WaitStatus::Exited(_, status)) => return *code = Some(status as u8),
+            Ok(WaitStatus::Signaled(_, signal, _)) => return *code = Some(SIGNALLED + signal as u8),
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return Left::Nobody,
+            Err(_) => return,
         }
     }
 }
 
 /// Watches who has come, and watches no one who has left. Where no more files can be open, the others are only asked whether they
 /// have ended.
-fn look_at_seats(instance: &SharedInstance, watched: &mut Vec<Watched>) -> Result<(), String> {
+fn look_at_seats(instance: &SharedInstance, watched: &mut Vec<Watched>, unborn: &mut Unborn) -> Result<(), String> {
     let seats = &instance.control().seats;
     watched.retain(|one| {
         let owner = seats.get(one.seat).and_then(|seat| seat.owner());
@@ -126,10 +233,15 @@ fn look_at_seats(instance: &SharedInstance, watched: &mut Vec<Watched>) -> Resul
     let mut is_full = false;
     for (number, seat) in seats.all().iter().enumerate() {
         let Some(owner) = seat.owner() else { continue };
-        if watched.iter().any(|one| one.seat == number) {
+        if instance.has_seat(number) || watched.iter().any(|one| one.seat == number) {
             continue;
         }
-        let Some(process) = seat.process() else { continue };
+        let Some(process) = seat.process() else {
+            if unborn.is_lost(instance, (number, seat)) {
+                bury_seat(instance, number, owner.number())?;
+            }
+            continue;
+        };
         let mut opened = watch(process);
         if !is_full && opened.as_ref().is_err_and(no_more_files) {
             // One gives up its place for the others' questions: it is watched again at the next look.
@@ -163,6 +275,14 @@ fn no_more_files(error: &std::io::Error) -> bool {
     [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
 }
 
+/// Whether the process of a number has ended; not if the system does not say.
+fn has_died(process: i32) -> bool {
+    match watch(process) {
+        Ok(ended) => has_ended(&ended).unwrap_or(false),
+        Err(error) => error.raw_os_error() == Some(Errno::ESRCH as i32),
+    }
+}
+
 /// Whether a process has ended, without waiting for it.
 fn has_ended(ended: &OwnedFd) -> Result<bool, Errno> {
     let mut one = [PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
@@ -173,10 +293,10 @@ fn has_ended(ended: &OwnedFd) -> Result<bool, Errno> {
 }
 
 /// Waits until one of the processes ends, a signal comes, or some time has passed; those that have ended, by their places.
-fn wait(signals: &SignalFd, watched: &[Watched]) -> Result<Vec<usize>, Errno> {
+fn wait(signals: &SignalFd, tree: &Tree, watched: &[Watched]) -> Result<Vec<usize>, Errno> {
     let readable = |file| PollFd::new(file, PollFlags::POLLIN);
     let mut all: Vec<PollFd<'_>> = watched.iter().map(|one| readable(one.ended.as_fd())).collect();
-    all.push(readable(signals.as_fd()));
+    all.extend([readable(signals.as_fd()), readable(tree.listener.as_fd())]);
     let timeout = PollTimeout::try_from(LOOKS_AT_SEATS_EACH).unwrap_or(PollTimeout::ZERO);
     match poll(&mut all, timeout) {
         Ok(_) => {}
@@ -195,7 +315,7 @@ fn bury_seat(instance: &SharedInstance, seat: usize, owner: u64) -> Result<(), S
     if planted(instance, "run: no one repairs what the dead leave") {
         return Ok(());
     }
-    instance.bury_dead(seat, owner, &Outside).map(drop)
+    instance.bury_dead(seat, owner, &has_died).map(drop)
 }
 
 /// Whether a test has planted a fault: never in ordinary builds.
