@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,7 +152,7 @@ def test_an_analysis_is_taken_from_the_cache_until_a_source_changes(
     assert first.sets[0].conditions
     monkeypatch.setattr("commutant.analyzer.analysis.map_in_processes", None)  # no other way to an answer
     second = analyze(model, detail="conditions", cache=kept.cache)
-    assert second.document() == first.document()
+    assert second.document().sets == first.document().sets
     assert second.sets[0].conditions == first.sets[0].conditions
     with pytest.raises(TypeError):
         analyze(model, detail="counts", cache=kept.cache)
@@ -174,6 +178,64 @@ def test_a_corpus_from_the_cache_is_the_one_that_was_made(
     assert list(second.tests) == list(corpora.read_corpus(tmp_path / "first.jsonl.gz").tests)
     assert second.analysis is not None
     assert first.analysis is not None
-    assert second.analysis.document() == first.analysis.document()
+    assert second.analysis.document().sets == first.analysis.document().sets
     with pytest.raises(TypeError):
         generate(model, ["link", "stat"], level="path", cache=kept.cache)
+
+
+class Stopped(Exception):
+    """Somebody has pressed Ctrl-C."""
+
+
+@pytest.mark.parametrize(
+    ("verb", "place", "found"),
+    [
+        (analyze, "commutant.analyzer.analysis._count", lambda whole: whole.sets),
+        (generate, "commutant.testgen.generation._generate_set", lambda whole: list(whole.tests)),
+    ],
+    ids=["analyze", "generate"],
+)
+def test_what_was_stopped_goes_on(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, verb: Callable[..., Any], place: str, found: Callable[[Any], Any]
+) -> None:
+    """Sets that were done before are not done again, whatever else was asked for then."""
+    module, _, name = place.rpartition(".")
+    real = getattr(importlib.import_module(module), name)
+    done: list[object] = []
+
+    def stop_at_the_third(*arguments: object) -> object:
+        if len(done) == 2:
+            raise Stopped
+        done.append(arguments)
+        return real(*arguments)
+
+    model, calls = load_interface("names"), ["link", "stat", "unlink"]
+    monkeypatch.setattr(place, stop_at_the_third)
+    with pytest.raises(Stopped):
+        verb(model, calls, cache=kept.cache)
+    again: list[object] = []
+
+    def count(*arguments: object) -> object:
+        again.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(place, count)
+    whole = verb(model, calls, cache=kept.cache)
+    assert (len(done), len(again)) == (2, 4)
+    monkeypatch.setattr(place, None)  # no other way to a set
+    assert found(verb(model, calls, cache=kept.cache)) == found(whole)
+    assert len(found(verb(model, ["link", "stat"], cache=kept.cache))) > 0, (
+        "a smaller question, with a set of the other"
+    )
+
+
+def test_a_set_of_another_key_is_not_used(kept: Kept) -> None:
+    model = load_interface("names")
+    analyze(model, ["link", "stat"], cache=kept.cache)
+    (file,) = kept.folder.iterdir()
+    head, value = file.read_bytes().split(b"\n", 1)
+    entry = json.loads(head)
+    for changed in (value.replace(b'"stat"', b'"open"'), value[:-1], b"[]"):
+        entry.update(bytes=len(changed), sha256=hashlib.sha256(changed).hexdigest())
+        file.write_bytes(json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n" + changed)
+        assert analyze(model, ["link", "stat"], cache=kept.cache).sets[0].calls == ("link", "stat")

@@ -9,7 +9,6 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from commutant.analyzer import SetAnalysis, analyze
-from commutant.analyzer.analysis import from_kept, to_kept
 from commutant.analyzer.condition import Fact, fact_entry
 from commutant.analyzer.document import AnalysisDocument, FactEntry, SummandEntry, TermEntry
 from commutant.documents import encode, read
@@ -106,18 +105,6 @@ def test_conditions_without_a_script_have_none() -> None:
     whole = analyze(load_interface("names"), ["stat", "unlink"], detail="data").sets[0]
     alone = SetAnalysis(whole.interface, whole.calls, whole.paths, whole.commutative_paths, known_data=whole.known_data)
     assert (alone.entry().conditions, alone.entry().smt2) == (whole.known_data, UNSET)
-
-
-def test_what_is_kept_is_what_was_worked_out() -> None:
-    interface = load_interface("names")
-    analysis = analyze(interface, ["stat", "unlink"], detail="data")
-    chosen = [analysis.sets[0].calls]
-    kept = to_kept(analysis)
-    found = from_kept(interface, 2, chosen, kept)
-    assert found is not None
-    assert found.document() == analysis.document()
-    assert from_kept(interface, 2, [("stat", "stat")], kept) is None, "another set"
-    assert from_kept(interface, 2, chosen, kept[:-1]) is None, "damaged"
 
 
 def test_a_document_is_not_changed_by_its_readers() -> None:

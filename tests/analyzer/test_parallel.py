@@ -16,7 +16,8 @@ import pytest
 import commutant
 from commutant.analyzer import analyze, executor_named
 from commutant.lang import load_interface
-from commutant.pool.parallel import ModelReference, map_in_processes, name_of_set
+from commutant.pool.parallel import map_in_processes
+from commutant.pool.reference import ModelReference, name_of_set
 from commutant.support import Progress
 from commutant.support.errors import RunError, UsageError
 
@@ -97,7 +98,8 @@ def test_every_executor_gives_the_same_analysis(name: str, tmp_path: Path) -> No
     ],
 )
 def test_no_such_executor(name: str, expected: str) -> None:
-    with pytest.raises(UsageError, match="expected process, thread, serial, or module:callable") as caught:
+    known = "process, thread, serial, dask://HOST:PORT, or module:callable"
+    with pytest.raises(UsageError, match=f"expected {known}") as caught:
         executor_named(name)
     assert str(caught.value).startswith(expected)
 
@@ -140,7 +142,7 @@ class Dying(Executor):
     ("kind", "expected"),
     [
         (Refusing, "did not take a piece of work: ConnectionError: nobody there; expected"),
-        (Careless, "did not take a piece of work: TypeError: submit returned int; expected"),
+        (Careless, "did not take a piece of work: TypeError: submit returned list; expected"),
         (Dying, "did not finish a piece of work: BrokenExecutor: a worker ended; expected"),
     ],
 )
@@ -184,7 +186,8 @@ def test_a_set_of_calls_has_a_name(tmp_path: Path) -> None:
 
 PROGRAM = """
 import os, sys
-from commutant.pool.parallel import ModelReference, map_in_processes, name_of_set
+from commutant.pool.parallel import map_in_processes
+from commutant.pool.reference import ModelReference, name_of_set
 
 def never_ends(_):
     while True:

@@ -6,13 +6,12 @@ from commutant.analyzer.analysis import (
     analyze,
     conditions_fit_on_a_screen,
     estimated_costs,
-    from_kept,
     sets_of_calls,
-    to_kept,
+    shard_of_sets,
 )
 from commutant.analyzer.commute import CallSet, PathOutcome
 from commutant.analyzer.condition import Conjunction, Fact, constants_of, facts_of, rename_constants
-from commutant.analyzer.document import AnalysisDocument, KeptAnalysis, SetEntry
+from commutant.analyzer.document import AnalysisDocument, SetEntry
 from commutant.analyzer.facts import Bounds, Facts, contradictory
 from commutant.analyzer.joint import JointCallSets, JointOutcome, check_correspondence, shared_attributes
 from commutant.analyzer.words.sentences import Phrase, phrase, sentence_of
@@ -29,7 +28,6 @@ __all__ = [
     "Facts",
     "JointCallSets",
     "JointOutcome",
-    "KeptAnalysis",
     "PathOutcome",
     "Phrase",
     "SetAnalysis",
@@ -43,11 +41,10 @@ __all__ = [
     "estimated_costs",
     "executor_named",
     "facts_of",
-    "from_kept",
     "phrase",
     "rename_constants",
     "sentence_of",
     "sets_of_calls",
+    "shard_of_sets",
     "shared_attributes",
-    "to_kept",
 ]

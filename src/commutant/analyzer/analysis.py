@@ -7,7 +7,7 @@ finding them.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -19,7 +19,7 @@ from msgspec import UNSET, structs
 from commutant.analyzer.choices import Choices
 from commutant.analyzer.commute import CallSet
 from commutant.analyzer.condition import Conjunction, Leaf, fact_entry, facts_of
-from commutant.analyzer.document import AnalysisDocument, ConditionEntry, KeptAnalysis, KeptSet, SetEntry
+from commutant.analyzer.document import AnalysisDocument, ConditionEntry, KeptSet, SetEntry
 from commutant.analyzer.simplify import refusals, simplify
 from commutant.analyzer.words.sentences import cases, sentences
 from commutant.analyzer.words.smtlib import script
@@ -28,10 +28,11 @@ from commutant.documents import DocumentError, encode
 from commutant.documents import read as read_document
 from commutant.guard import no_state, time_limit
 from commutant.lang import Interface, Type, model_hash
-from commutant.pool import FEW, MakeExecutor, ModelReference, map_in_processes, name_of_set
+from commutant.pool import FEW, KeptResults, MakeExecutor, ModelReference, map_in_processes, name_of_set
 from commutant.support import (
     OnProgress,
     ResultCache,
+    Shard,
     UsageError,
     did_you_mean,
     engine_hash,
@@ -43,6 +44,9 @@ from commutant.symbolic import explore
 Detail = Literal["counts", "conditions", "smt2", "data"]
 """What `analyze` works out at once: the counts alone, or also the conditions as sentences, as SMT-LIB scripts, or as
 data for programs, with both."""
+
+_Work = tuple[ModelReference, tuple[str, ...], Detail]
+"""A set of calls to analyse: of which model, and what is to be worked out."""
 
 
 @dataclass
@@ -156,7 +160,7 @@ def _set_analysis(reference: ModelReference, *found: Any) -> SetAnalysis:
 
 @dataclass
 class Analysis:
-    """All sets of one size, and how long the analysis took."""
+    """Sets of one size, and how long it took to get them; from the cache, hardly any time."""
 
     interface: type[Interface]
     size: int
@@ -186,39 +190,36 @@ def analyze(
     on_progress: OnProgress = no_progress,
     make_executor: MakeExecutor | None = None,
     cache: ResultCache | None = None,
+    shard: Shard | None = None,
 ) -> Analysis:
     """Explores every set of `size` calls (paper, section 5.1) among `calls`, or among all calls of the interface.
 
     With as many names in `calls` as `size`, exactly that set is analysed; `with_self`, all sets made of these names, a
     call with itself included. `detail` says what is worked out at once
-    besides the counts, on all processes; what is not is worked out when it is asked for. With a cache, an analysis that
-    was made before is taken from it, and its time with it. Raises UsageError for an unknown call, a size below 1, or a
+    besides the counts, on all processes; what is not is worked out when it is asked for. With a cache, sets that
+    were analysed before are taken from it, and each is kept as soon as it is known. With a shard, only its sets are
+    analysed. Raises UsageError for an unknown call, a size below 1, or a
     model that cannot be analysed.
     """
-    chosen = sets_of_calls(interface, calls, size, with_self=with_self)
-    key: dict[str, object] = {
-        "model": model_hash(interface),
-        "calls": list(calls or ()),
-        "size": size,
-        "detail": detail,
-    }
-    key["with_self"] = with_self
-    if cache is not None:
-        key["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer")
-        kept = cache.get("analysis", key)
-        found = None if kept is None else from_kept(interface, size, chosen, kept)
-        if found is not None:
-            return found
     started = time.perf_counter()
-    work = [(ModelReference(interface), one, detail) for one in chosen]
-    costs = estimated_costs(interface, chosen, jobs)
-    sets = map_in_processes(
-        _analyze_set, work, jobs, on_progress, make_executor=make_executor, costs=costs, name=name_of_set
-    )
-    analysis = Analysis(interface, size, time.perf_counter() - started, tuple(sets))
+    chosen = shard_of_sets(sets_of_calls(interface, calls, size, with_self=with_self), shard)
+
+    def explore_sets(work: Sequence[_Work], on_result: Callable[[int, SetAnalysis], None]) -> None:
+        costs = estimated_costs(interface, [one for _, one, _ in work], jobs)
+        map_in_processes(
+            *(_analyze_set, work, jobs, on_progress),
+            make_executor=make_executor,
+            costs=costs,
+            name=name_of_set,
+            on_result=on_result,
+        )
+
+    of_all: dict[str, object] = {"model": model_hash(interface), "detail": detail}
     if cache is not None:
-        cache.put("analysis", key, to_kept(analysis))
-    return analysis
+        of_all["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer")
+    kept = KeptResults(cache, "analysis", lambda piece: {**of_all, "calls": list(piece[1])}, _to_kept, _from_kept)
+    sets = kept.complete([(ModelReference(interface), one, detail) for one in chosen], explore_sets)
+    return Analysis(interface, size, time.perf_counter() - started, tuple(sets))
 
 
 def estimated_costs(interface: type[Interface], chosen: Sequence[tuple[str, ...]], jobs: int) -> list[float] | None:
@@ -230,33 +231,28 @@ def estimated_costs(interface: type[Interface], chosen: Sequence[tuple[str, ...]
     return [prod(paths[call] for call in one) for one in chosen]
 
 
-def to_kept(analysis: Analysis) -> bytes:
-    """The analysis as it is kept in the cache."""
-    sets = [
-        KeptSet(
-            one.calls,
-            one.paths,
-            one.commutative_paths,
-            one.unknown,
-            one.known_conditions,
-            one.known_smt2,
-            one.known_data,
-        )
-        for one in analysis.sets
-    ]
-    return encode(KeptAnalysis(analysis.seconds, tuple(sets)))
+def _to_kept(one: SetAnalysis) -> bytes:
+    """A set as it is kept in the cache."""
+    counts = (one.paths, one.commutative_paths, one.unknown)
+    return encode(KeptSet(one.calls, *counts, one.known_conditions, one.known_smt2, one.known_data))
 
 
-def from_kept(interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], kept: bytes) -> Analysis | None:
-    """The analysis that `to_kept` wrote; None for anything else."""
+def _from_kept(work: _Work, kept: bytes) -> SetAnalysis | None:
+    """The set that `_to_kept` wrote; None for anything else."""
+    reference, calls, _ = work
     try:
-        read = read_document(KeptAnalysis, kept)
+        read = read_document(KeptSet, kept)
     except DocumentError:
         return None
-    if [one.calls for one in read.sets] != list(chosen):
-        return None
-    sets = [SetAnalysis(interface, *structs.astuple(one)) for one in read.sets]
-    return Analysis(interface, size, read.seconds, tuple(sets))
+    return SetAnalysis(reference.model, *structs.astuple(read)) if read.calls == calls else None
+
+
+def shard_of_sets(chosen: Sequence[tuple[str, ...]], shard: Shard | None) -> Sequence[tuple[str, ...]]:
+    """The sets of a shard; all without one. Raises UsageError if there are fewer sets than shards."""
+    if shard is None:
+        return chosen
+    shard.require_piece(len(chosen), plural(len(chosen), "set of calls", "sets of calls"))
+    return shard.of(chosen)
 
 
 def sets_of_calls(
@@ -288,7 +284,7 @@ def explore_leaves(interface: type[Interface], calls: tuple[str, ...]) -> tuple[
     return tuple(leaves)
 
 
-def _analyze_set(work: tuple[ModelReference, tuple[str, ...], Detail]) -> SetAnalysis:
+def _analyze_set(work: _Work) -> SetAnalysis:
     reference, calls, detail = work
     interface = reference.model
     if detail == "counts":

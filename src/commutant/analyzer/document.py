@@ -83,10 +83,3 @@ class KeptSet(Part, frozen=True):
     conditions: list[str] | None
     smt2: str | None
     data: tuple[ConditionEntry, ...] | None
-
-
-class KeptAnalysis(Part, frozen=True):
-    """An analysis as it is kept."""
-
-    seconds: float
-    sets: tuple[KeptSet, ...]

@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from commutant.cli import console, options
+from commutant.support import Shard
 
 _DETAILS: dict[str, Literal["conditions", "data", "smt2"]] = {"text": "conditions", "json": "data", "smt2": "smt2"}
 """What is worked out for each format."""
@@ -29,6 +30,7 @@ _DETAILS: dict[str, Literal["conditions", "data", "smt2"]] = {"text": "condition
 @options.calls
 @options.with_self
 @options.size
+@options.shard
 @options.jobs
 @options.no_cache
 @options.executor
@@ -40,6 +42,7 @@ def command(
     calls: tuple[str, ...] | None,
     with_self: bool,
     size: int,
+    shard: Shard | None,
     jobs: int,
     no_cache: bool,
     executor: str | None,
@@ -57,7 +60,8 @@ def command(
     stack), FILE.py[:Class], or module:Class.
 
     Every order of each set of calls is explored symbolically. `--format smt2` prints conditions for a solver of your
-    own. Of sets of more than two calls, conditions are printed if --calls names one set.
+    own. Of sets of more than two calls, conditions are printed if --calls names one set. What shards have analysed on
+    machines with one cache folder, a command without --shard finds there.
     """
     from commutant.analyzer import analyze, conditions_fit_on_a_screen, executor_named
     from commutant.cli.cases import lines_of
@@ -78,6 +82,7 @@ def command(
             on_progress=bar,
             make_executor=executor_named(executor) if executor else None,
             cache=None if no_cache else ResultCache(console.message),
+            shard=shard,
         )
     for warning in untestable_beforehand(model):
         console.message(warning)

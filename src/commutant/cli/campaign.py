@@ -68,7 +68,11 @@ def carry_out(check: Check, gate: Gate, format_: str) -> int:
     fails.
     """
     gate.refuse_without_common_test(check)
-    run = _run(check)
+    return conclude(_run(check), gate, format_)
+
+
+def conclude(run: Run, gate: Gate, format_: str) -> int:
+    """Prints what a run found and returns the exit code, as `carry_out` does."""
     if format_ == "json":
         console.write_document(run.summary)
         console.message(f"run: {run.path}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,10 @@ from commutant.campaign import DEFAULT_REPEATS
 from commutant.cli import options
 from commutant.cli.campaign import Gate, carry_out, gated, refuse_existing
 from commutant.cli.generate import make_corpus
-from commutant.support import UsageError
+from commutant.support import Shard, UsageError
 
 if TYPE_CHECKING:
-    from commutant.corpus import Level
+    from commutant.corpus import Corpus, Level
 
 
 @click.command(
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
 @options.with_self
 @options.size
 @options.level
+@options.shard
 @click.option(
     "--repeats",
     type=click.IntRange(1, 99),
@@ -85,6 +85,7 @@ def command(
     with_self: bool,
     size: int,
     level: Level,
+    shard: Shard | None,
     repeats: int,
     jobs: int,
     seed: int,
@@ -102,13 +103,13 @@ def command(
 
     Exit code 1 if `--fail-on` says so, 3 if the run failed or a result was wrong.
     """
-    from commutant.corpus import read_corpus, select_tests
+    from commutant.corpus import read_corpus
     from commutant.runs import Check, Generated, corpus_of_sharing, load_run
-    from commutant.targets import load_target
+    from commutant.targets import load_target, on_executor
 
     calls = options.with_self_meant(calls, with_self)
     refuse_existing(output)
-    implementation = load_target(target)
+    implementation = on_executor(load_target(target), executor)
     if (what is None) == (of_run is None):
         raise click.UsageError("expected an interface or a corpus, or --of RUN instead", ctx)
     path, generated = None if what is None else _corpus_path(what), None
@@ -119,23 +120,36 @@ def command(
         if sharing is None:
             raise click.UsageError("--of RUN needs --sharing PATTERN, such as 'cred.*'", ctx)
         _refuse(ctx, f"the tests are those of {of_run}", "size", "level", "no_cache")
-        corpus = corpus_of_sharing(load_run(of_run), sharing, sample)
-        if calls is not None:
-            corpus = replace(corpus, tests=select_tests(corpus.tests, calls))
+        corpus = _part_of(corpus_of_sharing(load_run(of_run), sharing, sample), calls, shard)
     elif path is not None:
         _refuse(ctx, f"{what} is a corpus", "size", "sample", "level", "no_cache")
-        corpus = read_corpus(path)
-        if calls is not None:
-            corpus = replace(corpus, tests=select_tests(corpus.tests, calls))
+        corpus = _part_of(read_corpus(path), calls, shard)
     else:
         corpus = make_corpus(
-            what, calls, size, level, sample=sample or 1, jobs=jobs, executor=executor, no_cache=no_cache
+            what,
+            calls,
+            size,
+            level,
+            sample=sample or 1,
+            shard=shard,
+            jobs=jobs,
+            executor=executor,
+            no_cache=no_cache,
         )
-        generated = Generated(what, calls, size, sample or 1)
+        # The tests of a shard are repeated from its corpus.
+        generated = Generated(what, calls, size, sample or 1) if shard is None else None
     check = Check.new(
         corpus, implementation, jobs=jobs, repeats=repeats, seed=seed, directory=output, generated=generated
     )
     return carry_out(check, gate, format_)
+
+
+def _part_of(corpus: Corpus, calls: tuple[str, ...] | None, shard: Shard | None) -> Corpus:
+    """The tests of a corpus that were asked for."""
+    from commutant.corpus import select_tests, shard_of_corpus
+
+    chosen = corpus if calls is None else corpus.with_tests(select_tests(corpus.tests, calls))
+    return chosen if shard is None else shard_of_corpus(chosen, shard)
 
 
 def _refuse(ctx: click.Context, reason: str, *names: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options
-from commutant.support import UsageError, plural
+from commutant.support import Shard, UsageError, plural
 
 if TYPE_CHECKING:
     from commutant.corpus import Corpus, Level
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     help="Only every Nth set of calls; for sets of three and more.",
 )
 @options.level
+@options.shard
 @options.jobs
 @options.no_cache
 @options.executor
@@ -52,6 +53,7 @@ def command(
     size: int,
     sample: int,
     level: Level,
+    shard: Shard | None,
     jobs: int,
     no_cache: bool,
     executor: str | None,
@@ -66,7 +68,17 @@ def command(
         raise UsageError(f"{output} exists already; -o takes a new directory or a new file")
     started = time.monotonic()
     calls = options.with_self_meant(calls, with_self)
-    corpus = make_corpus(interface, calls, size, level, sample=sample, jobs=jobs, executor=executor, no_cache=no_cache)
+    corpus = make_corpus(
+        interface,
+        calls,
+        size,
+        level,
+        sample=sample,
+        shard=shard,
+        jobs=jobs,
+        executor=executor,
+        no_cache=no_cache,
+    )
     if output is not None and output.name.endswith(".jsonl.gz"):
         path = output
     else:
@@ -100,6 +112,7 @@ def make_corpus(
     level: Level,
     *,
     sample: int = 1,
+    shard: Shard | None = None,
     jobs: int,
     executor: str | None = None,
     no_cache: bool = False,
@@ -122,6 +135,7 @@ def make_corpus(
             on_progress=bar,
             make_executor=executor_named(executor) if executor else None,
             cache=None if no_cache else ResultCache(console.message),
+            shard=shard,
         )
 
 

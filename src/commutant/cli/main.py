@@ -40,6 +40,7 @@ VERBS = (
     "check",
     "resume",
     "repeat",
+    "merge",
     "conform",
     "report",
     "diff",

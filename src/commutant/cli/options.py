@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from commutant.cli import console
 from commutant.corpus import LEVELS
-from commutant.support import MAX_CALLS_PER_SET, UsageError, available_processors
+from commutant.support import MAX_CALLS_PER_SET, Shard, UsageError, available_processors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # generic from click 8.3 on, and only for type checkers
     _Text = click.ParamType[str]
     _Calls = click.ParamType[tuple[str, ...]]
+    _Shard = click.ParamType[Shard]
 else:
-    _Text = _Calls = click.ParamType
+    _Text = _Calls = _Shard = click.ParamType
 
 
 class ModelVerb(click.Command):
@@ -160,6 +161,29 @@ def size(function: F) -> F:
     )(function)
 
 
+class ShardArgument(_Shard):
+    """A shard, as `2/3`."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        """The shard; a failure of the command line for anything else."""
+        try:
+            return value if isinstance(value, Shard) else Shard.read(str(value))
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
+def shard(function: F) -> F:
+    """`--shard I/N`: a part of the work, for one of several machines."""
+    return click.option(
+        "--shard",
+        type=ShardArgument(),
+        metavar="I/N",
+        help="Only this part of N of the work; `commutant merge` puts all of them together.",
+    )(function)
+
+
 def level(function: F) -> F:
     """`--level`: how many tests are made."""
     return click.option(
@@ -192,8 +216,9 @@ def executor(function: F) -> F:
     """`--executor`: where analysis runs."""
     return click.option(
         "--executor",
-        metavar="process|thread|serial|MODULE:CALLABLE",
-        help="Where analysis runs; CALLABLE(jobs) returns a concurrent.futures.Executor.  [default: process]",
+        metavar="process|thread|serial|dask://HOST:PORT|MODULE:CALLABLE",
+        help="Where analysis runs, and on a cluster tests, too; CALLABLE(jobs) returns a concurrent.futures.Executor.  "
+        "[default: process]",
     )(function)
 
 

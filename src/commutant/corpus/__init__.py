@@ -15,6 +15,7 @@ from commutant.corpus.file import (
     write_corpus,
 )
 from commutant.corpus.packed import PackedTests, pack
+from commutant.corpus.shards import in_order, shard_entry, shard_of_corpus, together
 from commutant.corpus.testcase import (
     CORPUS_LINES,
     LEVELS,
@@ -24,6 +25,7 @@ from commutant.corpus.testcase import (
     PlacedCall,
     SetOfCalls,
     SetupStep,
+    ShardEntry,
     Step,
     TestCase,
     encode,
@@ -58,6 +60,7 @@ __all__ = [
     "PlacedCall",
     "SetOfCalls",
     "SetupStep",
+    "ShardEntry",
     "Step",
     "TestCase",
     "Untested",
@@ -69,6 +72,7 @@ __all__ = [
     "first_test",
     "headline",
     "id_of",
+    "in_order",
     "looks_like_corpus",
     "order_text",
     "pack",
@@ -80,8 +84,11 @@ __all__ = [
     "same_in_every_order",
     "select_tests",
     "sentence",
+    "shard_entry",
+    "shard_of_corpus",
     "step_text",
     "tests_per_set",
+    "together",
     "value_text",
     "write_corpus",
 ]

@@ -14,7 +14,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -24,7 +24,7 @@ from msgspec import UNSET
 
 from commutant.corpus.packed import FiledTests, PackedTests, pack
 from commutant.corpus.reading import TestReader
-from commutant.corpus.testcase import CorpusHeader, Level, TestCase, encode, read_header
+from commutant.corpus.testcase import CorpusHeader, Level, ShardEntry, TestCase, encode, read_header
 from commutant.corpus.untested import Untested
 from commutant.corpus.values import Malformed
 from commutant.documents import builtins
@@ -58,6 +58,12 @@ class Corpus:
     has_searched: bool = field(default=False, compare=False)
     left_out: Mapping[tuple[str, ...], int] = field(default_factory=dict, compare=False)
     """Per set of calls, how many tests of level `conflict` the level `cover` leaves out at most."""
+    shard: ShardEntry | None = None
+    """Which part of another corpus this is."""
+
+    def with_tests(self, tests: Sequence[TestCase]) -> Corpus:
+        """Some of the tests alone, which are a shard of nothing."""
+        return replace(self, tests=tests, shard=None)
 
     @property
     def without_setup(self) -> dict[str, int]:
@@ -72,6 +78,7 @@ class Corpus:
             model=self.model_hash,
             tests=len(self.tests),
             without_setup=dict(sorted(self.without_setup.items())) or UNSET,
+            shard=self.shard or UNSET,
         )
 
 
@@ -146,7 +153,8 @@ def read_corpus(path: Path) -> Corpus:
             lines.fail(f"the file ends after {len(tests):,} of the {named} that the header names")
     without_setup = header.without_setup or {}
     untested = {name: (Untested("", classes, ""),) for name, classes in without_setup.items()}
-    return Corpus(header.interface, header.level, header.model, FiledTests(tests, header, lines.content), untested)
+    filed = FiledTests(tests, header, lines.content)
+    return Corpus(header.interface, header.level, header.model, filed, untested, shard=header.shard or None)
 
 
 def looks_like_corpus(path: Path) -> bool:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, convert, field
 
 from commutant.corpus.values import (
     MAX_INTEGER,
@@ -35,7 +35,7 @@ from commutant.corpus.values import (
     show,
 )
 from commutant.documents import Part, builtins
-from commutant.support import MAX_CALLS_PER_SET
+from commutant.support import MAX_CALLS_PER_SET, Shard
 
 MAX_STEPS = 256
 MAX_PROCESSES = 16
@@ -136,11 +136,34 @@ class TestCase(Part, frozen=True):
         return id_of(self.set_name, _content(self.to_json()))
 
 
+class ShardEntry(Part, frozen=True):
+    """Which part of a whole a corpus is: of its pieces, every `count`th from `number` on.
+
+    `whole` is a hash of what was cut, and `pieces` has the number of tests of each piece of this part; without it, each
+    test is one.
+    """
+
+    number: Annotated[int, Meta(ge=1)]
+    count: Annotated[int, Meta(ge=1, le=MAX_TESTS)]
+    whole: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    pieces: tuple[Number, ...] | UnsetType = UNSET
+
+    @property
+    def shard(self) -> Shard:
+        """By number alone."""
+        return Shard(self.number, self.count)
+
+    def __post_init__(self) -> None:
+        """Refuses a number above the count."""
+        if self.number > self.count:
+            raise ValueError(f"shard {self.number} of {self.count}")
+
+
 class CorpusHeader(Part, frozen=True, kw_only=True, tag_field="schema_version", tag=SCHEMA_VERSION):
     """The first line of a corpus.
 
     `model` is a hash of the model that the tests come from; `tests` says how many lines follow. `without_setup` has,
-    per set of calls, the classes whose state no calls build.
+    per set of calls, the classes whose state no calls build. `shard` is there if the corpus is a part of another.
     """
 
     kind: Literal["corpus"] = "corpus"
@@ -149,6 +172,12 @@ class CorpusHeader(Part, frozen=True, kw_only=True, tag_field="schema_version", 
     model: Annotated[str, Meta(pattern=f"^{_HASH.pattern}$")]
     tests: Annotated[int, Meta(ge=0, le=MAX_TESTS)]
     without_setup: dict[str, Number] | UnsetType = UNSET
+    shard: ShardEntry | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Refuses pieces that do not add up."""
+        if self.shard is not UNSET and self.shard.pieces is not UNSET and sum(self.shard.pieces) != self.tests:
+            raise ValueError(f"the pieces of the shard have {sum(self.shard.pieces)} tests, and tests is {self.tests}")
 
 
 CORPUS_LINES = (CorpusHeader, TestCase)
@@ -346,7 +375,7 @@ def read_header(raw: Any) -> CorpusHeader:
             "`commutant generate`",
             "schema_version",
         )
-    check_object(raw, _HEADER_KEYS - ({"without_setup"} - raw.keys()))
+    check_object(raw, _HEADER_KEYS - ({"without_setup", "shard"} - raw.keys()))
     model = raw["model"]
     if type(model) is not str or _HASH.fullmatch(model) is None:
         raise Malformed(f"expected a hash, got {show(model)}", "model")
@@ -359,6 +388,16 @@ def read_header(raw: Any) -> CorpusHeader:
     if not interface:
         raise Malformed("expected the name of an interface, got ''", "interface")
     tests = check_integer(raw["tests"], 0, MAX_TESTS, "tests")
-    return CorpusHeader(
-        interface=interface, level=_level(raw["level"]), model=model, tests=tests, without_setup=without_setup or UNSET
-    )
+    try:
+        return CorpusHeader(
+            interface=interface,
+            level=_level(raw["level"]),
+            model=model,
+            tests=tests,
+            without_setup=without_setup or UNSET,
+            shard=convert(raw["shard"], ShardEntry) if "shard" in raw else UNSET,
+        )
+    except Malformed:
+        raise
+    except ValueError as error:  # msgspec's, and that of a shard that does not fit
+        raise Malformed(str(error), "shard") from None

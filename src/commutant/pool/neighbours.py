@@ -34,7 +34,7 @@ class Neighbours:
         self._costs = costs
         share = sum(costs) / workers
         self._expensive = sorted([n for n in order if costs[n] > share * LARGE_PART], key=lambda n: -costs[n])
-        self._stretches = _stretches(order, costs, (workers + 1) // 2)
+        self._stretches = in_stretches(order, costs, (workers + 1) // 2)
 
     def enter(self) -> int:
         """The number of a worker, from 0."""
@@ -76,7 +76,7 @@ class Neighbours:
         return (number for number in pieces if not self._taken[number])
 
 
-def _stretches(order: Sequence[int], costs: Sequence[float], count: int) -> list[list[int]]:
+def in_stretches(order: Sequence[int], costs: Sequence[float], count: int) -> list[list[int]]:
     """The pieces in so many stretches of about the same cost; no cost may be below 0, nor all be 0."""
     stretches: list[list[int]] = [[] for _ in range(count)]
     *before, total = accumulate([costs[number] for number in order], initial=0.0)

@@ -3,7 +3,7 @@
 By default that is a pool of processes on this machine; little work stays in this process. The pool's workers are
 forked, so that models loaded from files need no second loading. They leave SIGINT to the parent, which ends them and
 lets the interrupt through. Any other executor gets the same pieces: a function of this package by name, and a model by
-where it was loaded from (`ModelReference`).
+where it was loaded from (`ModelReference`); a cluster (`cluster`) gets models themselves, and neighbours together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import importlib
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -24,14 +23,12 @@ from concurrent.futures import (
     ThreadPoolExecutor,
 )
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from commutant.lang import Interface, load_interface
-from commutant.pool.neighbours import Neighbours
+from commutant.pool.cluster import CLUSTER, DaskExecutor
+from commutant.pool.neighbours import Neighbours, in_stretches
 from commutant.support import OnProgress, Progress, RunError, UsageError, die_with, no_progress
 
 W = TypeVar("W")
@@ -41,8 +38,13 @@ R = TypeVar("R")
 MakeExecutor = Callable[[int], Executor]
 """Makes an executor for so many pieces at a time."""
 
+
 EXECUTORS = ("process", "thread", "serial")
-"""The executors that `executor_named` knows by name; others are `module:callable`."""
+"""The executors that `executor_named` knows by name; others are `dask://HOST:PORT` and `module:callable`."""
+
+STRETCHES_PER_WORKER = 8
+"""A cluster is given so many stretches of pieces for each of its workers: what one has found out it knows for the next
+piece, and the last stretches are short."""
 
 FEW = 24
 """With fewer pieces than this, starting processes costs more than it gains."""
@@ -59,8 +61,8 @@ class Serial(Executor):
 
 
 def executor_named(name: str) -> MakeExecutor:
-    """What makes the executor of this name: one of EXECUTORS, or `module:callable`, which is called with the number of
-    pieces to run at a time and returns a `concurrent.futures.Executor`.
+    """What makes the executor of this name: one of EXECUTORS, `dask://HOST:PORT`, or `module:callable`, which is called
+    with the number of pieces to run at a time and returns a `concurrent.futures.Executor`.
 
     Raises UsageError if there is no such callable, and later if what it returns is no executor.
     """
@@ -70,8 +72,11 @@ def executor_named(name: str) -> MakeExecutor:
         return ThreadPoolExecutor
     if name == "serial":
         return lambda jobs: Serial()
+    if name.startswith(CLUSTER):
+        return lambda jobs: DaskExecutor(name)
     module_name, colon, attribute = name.partition(":")
-    expected = f"expected {', '.join(EXECUTORS)}, or module:callable that returns a concurrent.futures.Executor"
+    known = ", ".join([*EXECUTORS, f"{CLUSTER}HOST:PORT"])
+    expected = f"expected {known}, or module:callable that returns a concurrent.futures.Executor"
     if not colon or not module_name or not attribute:
         raise UsageError(f"unknown executor {name!r}: {expected}")
     try:
@@ -101,9 +106,11 @@ def map_in_processes(
     costs: Sequence[float] | None = None,
     order: Sequence[int] | None = None,
     name: Callable[[W], str] = str,
+    on_result: Callable[[int, R], None] = lambda number, result: None,
 ) -> list[R]:
     """`[function(piece) for piece in pieces]`; the first exception of a piece is raised.
 
+    `on_result` is given the number of each piece with what came of it, as soon as that is there.
     `make_executor`: None is the pool of processes, if there is enough to do. `costs` estimates what the pieces take;
     pieces that are near each other in `order` have much in common. `name` is what a piece is called if a process ends
     at it, which is a RunError.
@@ -119,13 +126,20 @@ def map_in_processes(
         executor = make_executor(jobs)
     results: dict[int, R] = {}
     workers: set[BaseProcess] = set()
+
+    def take(found: Iterable[tuple[int, R]]) -> None:
+        for number, result in found:
+            results[number] = result
+            on_result(number, result)
+            on_progress(Progress(len(results), len(pieces)))
+
     try:
-        numbers: dict[Future[Any], int] = {}
+        numbers: dict[Future[Any], Sequence[int]] = {}
         future: Future[Any]
         # A process whose piece ended it would break the pool. One that breaks while it is given more may lose the
         # thread that says so to those who wait.
         with plan.closed() if plan else nullcontext():
-            for number in range(len(pieces)) if isinstance(executor, Serial) else _expensive_first(costs, len(pieces)):
+            for stretch in _stretches_for(executor, len(pieces), costs, order):
                 if plan:
                     try:
                         future = executor.submit(_chosen, function)
@@ -136,15 +150,14 @@ def map_in_processes(
                     if len(workers) < jobs:  # now, since one that has ended is not among the children later
                         workers |= set(multiprocessing.active_children()) - others
                 else:
-                    future = _submitted(executor, function, pieces[number])
+                    future = _submitted(executor, function, [pieces[number] for number in stretch])
                 if isinstance(executor, Serial):
-                    results[number] = future.result()
-                    on_progress(Progress(len(results), len(pieces)))
+                    take(zip(stretch, future.result(), strict=True))
                 else:
-                    numbers[future] = number
+                    numbers[future] = stretch
         for future in _as_completed(numbers):
             try:
-                number, result = future.result() if plan else (numbers[future], future.result())
+                take([future.result()] if plan else zip(numbers[future], future.result(), strict=True))
             except (BrokenExecutor, CancelledError) as error:
                 if plan:
                     executor.shutdown()
@@ -153,8 +166,6 @@ def map_in_processes(
                     done = {future.result()[0] for future in ended if future.exception() is None}
                     raise _ended(workers, [name(pieces[number]) for number in plan.taken - done]) from error
                 raise _failed(executor, "did not finish a piece of work", error) from error
-            results[number] = result
-            on_progress(Progress(len(results), len(pieces)))
     except BaseException:
         # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
         for worker in set(multiprocessing.active_children()) - others:
@@ -163,6 +174,22 @@ def map_in_processes(
         raise
     executor.shutdown()
     return [results[number] for number in range(len(pieces))]
+
+
+def _each(function: Callable[[W], R], pieces: Sequence[W]) -> list[R]:
+    return [function(piece) for piece in pieces]
+
+
+def _stretches_for(
+    executor: Executor, count: int, costs: Sequence[float] | None, order: Sequence[int] | None
+) -> Sequence[Sequence[int]]:
+    """Which pieces are handed out together: neighbours, to a cluster; else each by itself, dear ones first."""
+    if isinstance(executor, DaskExecutor) and count:
+        parts = executor.worker_count * STRETCHES_PER_WORKER
+        stretches = in_stretches(order or range(count), costs or [1.0] * count, parts)
+        return [stretch for stretch in stretches if stretch]
+    in_turn = range(count) if isinstance(executor, Serial) else _expensive_first(costs, count)
+    return [(number,) for number in in_turn]
 
 
 _LONGEST_WAIT_SECONDS = 0.5
@@ -190,12 +217,12 @@ def _expensive_first(costs: Sequence[float] | None, count: int) -> Sequence[int]
     return range(count) if costs is None else sorted(range(count), key=lambda number: -costs[number])
 
 
-def _submitted(executor: Executor, function: Callable[[Any], Any], piece: Any) -> Future[Any]:
-    """The piece under way; UsageError for an executor, which may be anybody's, that does not take it."""
+def _submitted(executor: Executor, function: Callable[[Any], Any], pieces: Sequence[Any]) -> Future[Any]:
+    """The pieces under way; UsageError for an executor, which may be anybody's, that does not take them."""
     if isinstance(executor, Serial):
-        return executor.submit(function, piece)
+        return executor.submit(_each, function, pieces)
     try:
-        future = executor.submit(function, piece)
+        future = executor.submit(_each, function, pieces)
     except Exception as error:
         raise _failed(executor, "did not take a piece of work", error) from error
     if not isinstance(future, Future):
@@ -220,33 +247,6 @@ def _ended(workers: Iterable[BaseProcess], under_way: Sequence[str]) -> RunError
         f"a process that worked on {' or '.join(under_way)} ended{how}: the model ended it, or the system for want of "
         "memory, of which fewer --jobs take less"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ModelReference:
-    """A model as a piece of work carries it: another process loads it anew from where it came from."""
-
-    model: type[Interface]
-
-    def __str__(self) -> str:
-        """The interface argument that names the model."""
-        module = sys.modules[self.model.__module__]
-        file = getattr(module, "__file__", None)
-        from_file = file is not None and module.__name__.startswith("commutant_model_")
-        return f"{Path(str(file)) if from_file else module.__name__}:{self.model.__name__}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reference, (str(self),)
-
-
-def name_of_set(work: tuple[ModelReference, tuple[str, ...], object]) -> str:
-    """What a piece of work on a set of calls is called."""
-    reference, calls, _ = work
-    return f"{', '.join(calls)} of {reference}"
-
-
-def _reference(argument: str) -> ModelReference:
-    return ModelReference(load_interface(argument))
 
 
 class _Offer(NamedTuple):

@@ -24,6 +24,7 @@ from commutant.runs.directory import (
 )
 from commutant.runs.lines import VERDICT_LINES
 from commutant.runs.lookup import FoundTest, find_test, ids_beginning, tests_of_calls
+from commutant.runs.merge import merge_runs
 from commutant.runs.selection import corpus_of_sharing
 from commutant.runs.table import write_findings
 
@@ -47,6 +48,7 @@ __all__ = [
     "judged_tests",
     "load_run",
     "load_run_info",
+    "merge_runs",
     "new_directory",
     "report_of",
     "run_again",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from commutant.corpus import TestCase
@@ -20,7 +19,7 @@ def run_again(run: Run, tests: Sequence[TestCase], on_progress: OnProgress = no_
     """Runs these tests of a run again, on its target; raises UsageError and RunError as a check does."""
     info = run.info
     with Check.new(
-        replace(run.corpus, tests=tests),
+        run.corpus.with_tests(tests),
         load_target(info.target),
         jobs=info.jobs,
         repeats=info.repeats,

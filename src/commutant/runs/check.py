@@ -40,8 +40,6 @@ from commutant.campaign import (
 from commutant.corpus import Corpus, PlacedCall, Step, TestCase
 from commutant.mtrace import NAMING
 from commutant.runs.directory import (
-    FINDINGS_FILE,
-    REPORT_FILE,
     Generated,
     HostDescription,
     Run,
@@ -53,6 +51,7 @@ from commutant.runs.directory import (
     new_directory,
     safe_folder_name,
 )
+from commutant.runs.finish import Took, finish
 from commutant.runs.lines import TimedVerdict
 from commutant.support import (
     CommutantError,
@@ -60,7 +59,6 @@ from commutant.support import (
     OnProgress,
     Progress,
     UsageError,
-    has_parquet,
     no_progress,
     paused_collector,
     plural,
@@ -127,9 +125,9 @@ class Check:
         """A check of a corpus on a target, into a new run directory (default: see `new_directory`).
 
         `generated` says how the corpus was made, for a repetition without it. Raises UsageError if the corpus has
-        no tests.
+        no tests, unless it is a shard: its sets may have none.
         """
-        if not corpus.tests:
+        if not corpus.tests and corpus.shard is None:
             lost = sum(corpus.without_setup.values())
             reason = f"; {plural(lost, 'class has', 'classes have')} states that no calls build" if lost else ""
             raise UsageError(
@@ -176,7 +174,7 @@ class Check:
         self._refuse_unknown_interface()
         started = time.monotonic()
         self.target.start(on_progress, max((len(test.calls) for test in self.corpus.tests), default=2))
-        self._sessions = self.target.sessions(min(self._jobs, len(self.corpus.tests)))
+        self._sessions = self.target.sessions(max(1, min(self._jobs, len(self.corpus.tests))))
         self._start_seconds = time.monotonic() - started
 
     def run(self, on_progress: OnProgress = no_progress) -> Run:
@@ -184,24 +182,11 @@ class Check:
 
         Raises RunError if the run fails and Interrupted on Ctrl-C; both say how to go on.
         """
-        from commutant.report import write_html
-        from commutant.runs.content import judged_tests, report_of
-        from commutant.runs.table import write_findings
-
         with paused_collector(), self._open() as writer:
             judged, seconds = self._judge(writer, on_progress)
             self.target.close()
             self._sessions = ()  # and with them all that they know of the tests
-            run = load_run(writer.path, self.corpus, judged)
-            info = run.info
-            if has_parquet():
-                write_findings(run.path / FINDINGS_FILE, judged_tests(run))
-            tally, _ = run.tally()
-            writer.finish(
-                tally.summary(info.interface, info.target, info.level, seconds, self._start_seconds, self._keys)
-            )
-            write_html(report_of(run), run.path / REPORT_FILE)
-        return run
+            return finish(writer, self.corpus, judged, Took(seconds, self._start_seconds), self._keys)
 
     def _open(self) -> RunWriter:
         if self._resumed is not None:
@@ -309,7 +294,7 @@ class Check:
     def _refuse_unknown_interface(self) -> None:
         """Raises UsageError if every test has a call that the target does not know: nothing would be judged."""
         tests = self.corpus.tests
-        if all(self._unknown_call(test) for test in tests):
+        if tests and all(self._unknown_call(test) for test in tests):
             raise UsageError(
                 f"{self.target.argument} can run none of the {plural(len(tests), 'test')} of {self.corpus.interface}: "
                 f"it does not know the call {self._unknown_call(tests[0])}; an adapter needs a call of just that "

@@ -7,7 +7,6 @@ is asked too: every Nth in the corpus's order, which is the same each time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from commutant.corpus import Corpus
@@ -31,7 +30,7 @@ def corpus_of_sharing(run: Run, pattern: str, sample: int | None) -> Corpus:
         raise UsageError(f"{run.path}: no test shared a variable named {pattern!r:.80}; `commutant report` lists them")
     others = [test.id for test in run.corpus.tests if test.id not in chosen]
     chosen.update(others[::sample] if sample else ())
-    return replace(run.corpus, tests=[test for test in run.corpus.tests if test.id in chosen])
+    return run.corpus.with_tests([test for test in run.corpus.tests if test.id in chosen])
 
 
 def _names(finding: Finding) -> Iterator[str]:

@@ -30,6 +30,7 @@ from commutant.support.plural import plural
 from commutant.support.processors import available_processors
 from commutant.support.progress import OnProgress, Progress, no_progress
 from commutant.support.regular import open_regular, read_regular
+from commutant.support.shard import Shard
 from commutant.support.streams import fill_standard_streams
 from commutant.support.text import LONGEST_TEXT, percent, safe_lines, safe_text
 from commutant.support.untrusted import Budget, decompressed
@@ -47,6 +48,7 @@ __all__ = [
     "Progress",
     "ResultCache",
     "RunError",
+    "Shard",
     "UsageError",
     "annotations_folder",
     "artifacts",

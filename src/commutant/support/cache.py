@@ -29,6 +29,10 @@ _FORMAT = 1
 MAX_BYTES = 256 << 20
 """What all kept results may take."""
 
+_TIDIED_OFTEN = 16
+"""The folder is tidied whenever this part of what it may hold was written: a look at all files for each small result
+would take longer than the results."""
+
 _PART_SECONDS = 3600.0
 """A file that is still being written after this was abandoned."""
 
@@ -41,6 +45,7 @@ class ResultCache:
 
     def __init__(self, tell: Callable[[str], None], folder: Path | None = None, max_bytes: int = MAX_BYTES) -> None:
         self._tell = tell
+        self._untidied = max_bytes  # bytes kept since the folder was tidied: at first nobody knows
         self._folder = platformdirs.user_cache_path("commutant") / "results" if folder is None else folder
         self._max_bytes = max_bytes
 
@@ -72,13 +77,17 @@ class ResultCache:
             private_folder(self._folder)
             descriptor, name = tempfile.mkstemp(prefix=f"{kind}-", suffix=".part", dir=self._folder)
             try:
+                content = _head(kind, key, value) + value
                 with os.fdopen(descriptor, "wb") as file:
-                    file.write(_head(kind, key, value) + value)
+                    file.write(content)
                 Path(name).replace(self._path(kind, key))
             except BaseException:
                 Path(name).unlink(missing_ok=True)
                 raise
-            self._forget_old()
+            self._untidied += len(content)
+            if self._untidied > self._max_bytes // _TIDIED_OFTEN:
+                self._forget_old()
+                self._untidied = 0
         except OSError as error:
             self._tell(f"{self._folder}: {error.strerror}; the result is not kept for the next time")
 

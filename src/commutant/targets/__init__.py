@@ -1,6 +1,7 @@
 """Implementations under test: what the checker asks of one (`base`), which there are (`registry`), and those."""
 
 from commutant.targets.base import Job, SequenceRecord, Session, Target, WindowRecord
+from commutant.targets.far import on_executor
 from commutant.targets.options import CPUS_KEY, Option, cpus, number, read_options
 from commutant.targets.registry import TARGETS, load_target, parse_target, target_options
 
@@ -16,6 +17,7 @@ __all__ = [
     "cpus",
     "load_target",
     "number",
+    "on_executor",
     "parse_target",
     "read_options",
     "target_options",

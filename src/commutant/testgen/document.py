@@ -1,4 +1,4 @@
-"""The document of `generate`, and what is kept of a corpus in the cache beside its tests: each declared once."""
+"""The document of `generate`, and what is kept of a set in the cache beside its tests: each declared once."""
 
 from __future__ import annotations
 
@@ -42,17 +42,13 @@ class GenerateDocument(Document, frozen=True):
     sets: tuple[GeneratedSetEntry, ...]
 
 
-class KeptSetCount(Part, frozen=True, array_like=True):
-    """A set of calls and its number of tests."""
+class KeptCounts(Part, frozen=True):
+    """What the first line of the kept tests of a set says (see `GeneratedSet`)."""
 
     calls: tuple[str, ...]
     tests: Count
-
-
-class KeptCounts(Part, frozen=True):
-    """What the first line of a kept corpus says; `searched`: the calls of a set-up were found by search."""
-
-    tests: tuple[KeptSetCount, ...]
-    untested: dict[str, tuple[Untested, ...]]
-    searched: bool
-    left_out: tuple[KeptSetCount, ...]
+    left_out: Count
+    paths: Count
+    commutative_paths: Count
+    untested: tuple[Untested, ...]
+    has_searched: bool

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from commutant.analyzer import (
     Analysis,
@@ -15,22 +17,30 @@ from commutant.analyzer import (
     Vocabulary,
     estimated_costs,
     facts_of,
-    from_kept,
     phrase,
     sentence_of,
     sets_of_calls,
-    to_kept,
+    shard_of_sets,
 )
-from commutant.corpus import LEVELS, Corpus, Level, PackedTests, Untested, UntestedClasses, pack
-from commutant.documents import encode, read
+from commutant.corpus import LEVELS, Corpus, Level, PackedTests, Untested, UntestedClasses, pack, shard_entry
+from commutant.documents import DocumentError, encode, read
 from commutant.guard import begin_path, no_state, time_limit
 from commutant.lang import Interface, model_hash
-from commutant.pool import MakeExecutor, ModelReference, map_in_processes, name_of_set
-from commutant.support import OnProgress, ResultCache, UsageError, engine_hash, no_progress, paused_collector, plural
+from commutant.pool import KeptResults, MakeExecutor, ModelReference, map_in_processes, name_of_set
+from commutant.support import (
+    OnProgress,
+    ResultCache,
+    Shard,
+    UsageError,
+    engine_hash,
+    no_progress,
+    paused_collector,
+    plural,
+)
 from commutant.symbolic import Context, Decision, Term
 from commutant.testgen.classes import classes
 from commutant.testgen.cover import Cover
-from commutant.testgen.document import KeptCounts, KeptSetCount
+from commutant.testgen.document import KeptCounts
 from commutant.testgen.materialize import Materializer
 from commutant.testgen.setups import Untestable
 
@@ -49,62 +59,65 @@ def generate(
     on_progress: OnProgress = no_progress,
     make_executor: MakeExecutor | None = None,
     cache: ResultCache | None = None,
+    shard: Shard | None = None,
 ) -> Corpus:
     """The tests of every set of `size` calls at a coverage level (see `classes`), with the analysis behind them; with
-    `sample`, of every so many sets alone.
+    `sample`, of every so many sets alone, and with `shard`, of those of a shard of these.
 
     Tests come in the order of the sets and their paths; ids are content hashes, so equal models give equal corpora.
-    With a cache, a corpus that was made before is taken from it. Raises UsageError as `analyze` does, and for an
-    unknown level.
+    With a cache, sets that were made before are taken from it, and each is kept as soon as it is made. Raises
+    UsageError as `analyze` does, and for an unknown level.
     """
     if level not in LEVELS:
         raise UsageError(f"unknown level {level!r}: expected one of {', '.join(LEVELS)}")
-    chosen = sets_of_calls(interface, calls, size, sample=sample)
-    model = model_hash(interface)
-    key: dict[str, object] = {
-        "model": model,
-        "calls": list(calls or ()),
-        "size": size,
-        "sample": sample,
-        "level": level,
-    }
-    if cache is not None:
-        key["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer", "corpus", "testgen")
-        kept = cache.get("corpus", key)
-        corpus = None if kept is None else _from_kept(interface, size, chosen, level, model, kept)
-        if corpus is not None:
-            return corpus
     started = time.perf_counter()
-    work = [(ModelReference(interface), one, level) for one in chosen]
-    costs = estimated_costs(interface, chosen, jobs)
-    names = interface.call_names()  # neighbours have calls at the end in common, or such as stand together in the text
-    order = sorted(range(len(chosen)), key=lambda number: [names.index(call) for call in reversed(chosen[number])])
-    with paused_collector():  # much is kept and nothing of it in a cycle; the search took a tenth of the time
-        found = map_in_processes(
-            *(_generate_set, work, jobs, on_progress),
-            make_executor=make_executor,
-            costs=costs,
-            order=order,
-            name=name_of_set,
-        )
+    all_sets = sets_of_calls(interface, calls, size, sample=sample)
+    chosen = shard_of_sets(all_sets, shard)
+    model = model_hash(interface)
+
+    def generate_sets(work: Sequence[_Work], on_result: Callable[[int, GeneratedSet], None]) -> None:
+        sets = [one for _, one, _ in work]
+        names = (
+            interface.call_names()
+        )  # neighbours have calls at the end in common, or such as stand together in the text
+        order = sorted(range(len(sets)), key=lambda number: [names.index(call) for call in reversed(sets[number])])
+        with paused_collector():  # much is kept and nothing of it in a cycle; the search took a tenth of the time
+            map_in_processes(
+                *(_generate_set, work, jobs, on_progress),
+                make_executor=make_executor,
+                costs=estimated_costs(interface, sets, jobs),
+                order=order,
+                name=name_of_set,
+                on_result=on_result,
+            )
+
+    of_all: dict[str, object] = {"model": model, "level": level}
+    if cache is not None:
+        of_all["engine"] = engine_hash("lang", "symbolic", "guard", "pool", "analyzer", "corpus", "testgen")
+    kept = KeptResults(cache, "corpus", lambda piece: {**of_all, "calls": list(piece[1])}, _to_kept, _from_kept)
+    found = kept.complete([(ModelReference(interface), one, level) for one in chosen], generate_sets)
     per_set = {one: generated.tests for one, generated in zip(chosen, found, strict=True) if generated.tests}
     tests = PackedTests(b"".join([generated.packed for generated in found]), per_set)
     untested = {
         "-".join(one): generated.untested for one, generated in zip(chosen, found, strict=True) if generated.untested
     }
-    if untested and not per_set:
+    if untested and not per_set and shard is None:
         raise _no_tests(interface, untested)
-    searched = any(generated.has_searched for generated in found)
     sets = tuple(
         SetAnalysis(interface, one, generated.paths, generated.commutative_paths)
         for one, generated in zip(chosen, found, strict=True)
     )
-    analysis = Analysis(interface, size, time.perf_counter() - started, sets)
-    left_out = {one: generated.left_out for one, generated in zip(chosen, found, strict=True) if generated.left_out}
-    corpus = Corpus(interface.interface_name, level, model, tests, untested, analysis, searched, left_out)
-    if cache is not None:
-        cache.put("corpus", key, _to_kept(corpus, analysis, tests))
-    return corpus
+    return Corpus(
+        interface.interface_name,
+        level,
+        model,
+        tests,
+        untested,
+        Analysis(interface, size, time.perf_counter() - started, sets),
+        any(generated.has_searched for generated in found),
+        {one: generated.left_out for one, generated in zip(chosen, found, strict=True) if generated.left_out},
+        shard_entry(shard, (model, level, all_sets), [generated.tests for generated in found]),
+    )
 
 
 def _no_tests(interface: type[Interface], untested: Mapping[str, Sequence[Untested]]) -> UsageError:
@@ -123,40 +136,13 @@ def _no_tests(interface: type[Interface], untested: Mapping[str, Sequence[Untest
     )
 
 
-def _to_kept(corpus: Corpus, analysis: Analysis, tests: PackedTests) -> bytes:
-    """The corpus as it is kept in the cache: a line of counts, a line of the analysis, and the packed tests."""
-    counts = KeptCounts(
-        tests=tuple(KeptSetCount(key, count) for key, count in tests.per_set.items()),
-        untested={name: tuple(of_set) for name, of_set in corpus.untested.items()},
-        searched=corpus.has_searched,
-        left_out=tuple(KeptSetCount(key, count) for key, count in corpus.left_out.items()),
-    )
-    return encode(counts) + b"\n" + to_kept(analysis) + b"\n" + tests.members
-
-
-def _from_kept(
-    interface: type[Interface], size: int, chosen: Sequence[tuple[str, ...]], level: Level, model: str, kept: bytes
-) -> Corpus | None:
-    """The corpus that `_to_kept` wrote; None for anything else."""
-    try:
-        first, second, members = kept.split(b"\n", 2)
-        counts = read(KeptCounts, first)
-    except ValueError:
-        return None
-    analysis = from_kept(interface, size, chosen, second)
-    if analysis is None:
-        return None
-    tests = PackedTests(members, {one.calls: one.tests for one in counts.tests})
-    left_out = {one.calls: one.tests for one in counts.left_out}
-    return Corpus(interface.interface_name, level, model, tests, counts.untested, analysis, counts.searched, left_out)
-
-
 @dataclass(frozen=True, slots=True)
 class GeneratedSet:
     """The tests of one set as a member of a corpus file, how many they are, how many more the level leaves out at most,
     and which of its classes have none; `has_searched`: the calls of a set-up were found by search."""
 
     packed: bytes
+    calls: tuple[str, ...]
     tests: int
     left_out: int
     paths: int
@@ -165,7 +151,27 @@ class GeneratedSet:
     has_searched: bool
 
 
-def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> GeneratedSet:
+_Work = tuple[ModelReference, tuple[str, ...], Level]
+"""A set of calls to make tests of: of which model, and at which level."""
+
+
+def _to_kept(one: GeneratedSet) -> bytes:
+    """A set as it is kept in the cache: a line of counts, and the packed tests."""
+    counts = (one.tests, one.left_out, one.paths, one.commutative_paths)
+    return encode(KeptCounts(one.calls, *counts, one.untested, one.has_searched)) + b"\n" + one.packed
+
+
+def _from_kept(work: _Work, kept: bytes) -> GeneratedSet | None:
+    """The set that `_to_kept` wrote; None for anything else."""
+    first, _, packed = kept.partition(b"\n")
+    try:
+        counts = read(KeptCounts, first)
+    except DocumentError:
+        return None
+    return GeneratedSet(packed, *structs.astuple(counts)) if counts.calls == work[1] else None
+
+
+def _generate_set(work: _Work) -> GeneratedSet:
     reference, calls, level = work
     interface = reference.model
     call_set = CallSet(interface, calls)
@@ -213,7 +219,8 @@ def _generate_set(work: tuple[ModelReference, tuple[str, ...], Level]) -> Genera
         left_out += len(lines) - len(kept)
         lines = {test_id: line for test_id, line in lines.items() if test_id in kept}
     packed = pack(lines.values()) if lines else b""
-    return GeneratedSet(packed, len(lines), left_out, paths, commutative, untested.found, materializer.has_searched)
+    counts = (len(lines), left_out, paths, commutative)
+    return GeneratedSet(packed, calls, *counts, untested.found, materializer.has_searched)
 
 
 class _Words:

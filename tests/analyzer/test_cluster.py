@@ -1,0 +1,202 @@
+"""`dask://HOST:PORT`: a scheduler and two workers of this machine give what this process gives, also if one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commutant.analyzer import analyze, executor_named
+from commutant.lang import load_interface
+from commutant.pool import cluster
+from commutant.pool.parallel import map_in_processes
+from commutant.runs import Check
+from commutant.support import Progress, RunError, UsageError
+from commutant.targets import load_target, on_executor
+from commutant.testgen import generate
+
+ROOT = Path(__file__).parents[2]
+
+
+class Cluster:
+    """A scheduler and workers, each a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        host, _, port = self.address.partition(":")
+        often = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+        self._start("scheduler", "--host", host, "--port", port, "--no-dashboard", **often)
+        self.workers = [self.start_worker(), self.start_worker()]
+
+    def start_worker(self, **environment: str) -> subprocess.Popen[bytes]:
+        alone = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self._folder))
+        return self._start("worker", f"tcp://{self.address}", *alone, **environment)
+
+    def _start(self, what: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+        variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), **environment}
+        with (self._folder / "log").open("ab") as log:
+            command = [sys.executable, "-m", "distributed.cli.dask_" + what, *arguments]
+            process = subprocess.Popen(command, env=variables, cwd=self._folder, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    pytest.importorskip("distributed")
+    one = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield one
+    one.close()
+
+
+MODEL = """
+from commutant.lang import Interface, call
+
+class Counter(Interface):
+    value: int
+
+    @call
+    def add(self, amount: int) -> None:
+        self.value += amount
+
+    @call
+    def get(self) -> int:
+        return self.value
+"""
+
+
+def test_a_model_of_a_file_goes_with_its_text(running: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    model = load_interface(str(tmp_path / "model.py"))
+    (tmp_path / "model.py").rename(tmp_path / "moved.py")  # a worker on another machine has no such file
+    (tmp_path / "model.py").write_text(MODEL)
+    sets = analyze(model, detail="conditions", make_executor=executor_named(f"dask://{running.address}")).sets
+    assert [one.conditions for one in sets] == [["always"], ["amount.0 = 0"], ["always"]]
+    assert [one.interface for one in sets] == [model] * 3
+
+
+def dask(running: Cluster) -> str:
+    return f"dask://{running.address}"
+
+
+def test_a_worker_that_is_killed_costs_nothing_but_time(running: Cluster) -> None:
+    model = load_interface("names")
+    local = generate(model)
+    victim = running.workers.pop()
+
+    def kill(progress: Progress) -> None:
+        assert progress.done < progress.total or victim.poll() is not None, "it dies in the middle"
+        victim.kill()
+
+    remote = generate(model, on_progress=kill, make_executor=executor_named(dask(running)))
+    assert victim.wait(10) == -signal.SIGKILL
+    assert remote == local
+    running.workers.append(running.start_worker())
+
+
+def test_tests_are_run_by_workers_as_here(running: Cluster, tmp_path: Path) -> None:
+    corpus = generate(load_interface("names"), ["link", "unlink"])
+    judged = []
+    for name, executor in (("here", None), ("there", dask(running))):
+        target = on_executor(load_target("plain"), executor)
+        with Check.new(corpus, target, jobs=2, directory=tmp_path / name) as check:
+            check.start()
+            run = check.run()
+        judged.append({verdict.test_id: verdict for verdict in run.verdicts()})
+    assert judged[0] == judged[1]
+    assert len(judged[0]) == len(corpus.tests) > 0
+    assert run.info.target_description == load_target("plain").describe()
+
+
+def test_a_worker_with_another_version_is_refused(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_ROOMS", ("lang",))
+    cluster.here.cache_clear()
+    with pytest.raises(
+        UsageError, match=r"worker tcp://.* has another version of Commutant or Python .*; install the s"
+    ):
+        executor_named(dask(running))(1)
+    cluster.here.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("dask://", "executor 'dask://': expected dask://HOST:PORT"),
+        ("dask://host", "expected dask://HOST:PORT"),
+        ("dask://host:port", "expected dask://HOST:PORT"),
+        ("dask://127.0.0.1:1", "executor dask://127.0.0.1:1: no scheduler answers"),
+    ],
+)
+def test_no_scheduler(name: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
+    with pytest.raises(UsageError) as caught:
+        executor_named(name)(1)
+    assert expected in str(caught.value)
+
+
+def refuse_the_third(number: int) -> int:
+    if number == 3:
+        raise UsageError("three is not to be had")
+    return number
+
+
+def end_at_the_third(number: int) -> int:
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_an_error_of_a_piece_comes_through(running: Cluster) -> None:
+    with pytest.raises(UsageError, match=r"^three is not to be had$"):
+        map_in_processes(refuse_the_third, range(10), make_executor=executor_named(dask(running)))
+
+
+def test_a_piece_that_ends_workers_is_given_up(running: Cluster) -> None:
+    with pytest.raises(RunError, match="workers ended at one piece of work"):
+        map_in_processes(end_at_the_third, range(10), make_executor=executor_named(dask(running)))
+    assert [worker.wait(10) for worker in running.workers] == [-signal.SIGKILL] * 2
+    running.workers = [running.start_worker(), running.start_worker()]
+
+
+def test_a_cluster_whose_workers_are_gone_is_left(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 30.0)
+    executor = executor_named(dask(running))(1)
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.5)
+    future = executor.submit(slowly, 1)
+    for worker in running.workers:
+        worker.kill()
+    with pytest.raises(RunError, match="no worker is left"):
+        future.result(60)
+    executor.shutdown()
+    with pytest.raises(UsageError, match=r"no worker came in 0.5 s; `dask worker 127.*--nthreads 1` starts one"):
+        executor_named(dask(running))(1)
+    running.workers = [running.start_worker(), running.start_worker()]
+
+
+def test_a_scheduler_that_goes_away_ends_the_work(running: Cluster) -> None:
+    def kill(progress: Progress) -> None:
+        running.processes[0].kill()
+
+    with pytest.raises(RunError, match="the scheduler went away"):
+        map_in_processes(slowly, range(40), on_progress=kill, make_executor=executor_named(dask(running)))
+
+
+def slowly(number: int) -> int:
+    time.sleep(0.3)
+    return number
