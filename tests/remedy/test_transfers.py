@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commutant.mtrace import AccessKind, CourseAccess, LineField, unpack_course
+from commutant.mtrace import AccessKind, CourseAccess, LineField, pack_course, unpack_course
 from commutant.remedy import (
     Change,
     Mix,
@@ -24,7 +24,7 @@ from commutant.remedy import (
     traffic_of,
 )
 from commutant.remedy.scene import Fields, Line, Scene
-from commutant.remedy.traffic import Meeting
+from commutant.remedy.traffic import Meeting, _add_up
 from commutant.support import UsageError
 from tests.remedy.test_planted import MACROS, TESTS, verdicts
 
@@ -175,3 +175,28 @@ def test_a_parting_is_of_one_type_as_it_can_be_asked_for() -> None:
     partings = savings._partings(traffic, written)
     assert {change.place for changes in partings.values() for change in changes} == {"inode.i_count,inode.i_writecount"}
     assert all(read_change(Way.PART, change.place) == change for changes in partings.values() for change in changes)
+
+
+def _met(*touched: tuple[int, int, int]) -> Meeting:
+    """Two cores make the same accesses to a line of `dentry`: at which position, of which kind, at which byte."""
+    names = ("struct dentry.d_iname", "struct dentry.d_lockref", "struct dentry.d_op")
+    fields = Fields("struct dentry", 64, [LineField(8 * at, 8, name) for at, name in enumerate(names)])
+    read = sum(0xFF << at for at in {at for _, kind, at in touched if kind == AccessKind.READ})
+    written = sum(0xFF << at for at in {at for _, kind, at in touched if kind != AccessKind.READ})
+    made = [CourseAccess(position, core, kind, at, 8) for core in (0, 1) for position, kind, at in touched]
+    return Meeting((Line(fields, ((0, read, written), (1, read, written))),), (pack_course(made),), (100, 100))
+
+
+def test_of_two_that_save_the_same_the_smaller_one_stands_first() -> None:
+    """A parting of all written members stood above the one of them that all of it came from."""
+    stat = _met((10, AccessKind.READ, 0), (50, AccessKind.WRITE, 8), (80, AccessKind.WRITE, 8))
+    rename = _met((10, AccessKind.READ, 0), (50, AccessKind.WRITE, 16))
+    found = Traffic(Scene(), 32, meetings=[stat, rename], tests={"a": {0: 1.0}, "b": {1: 1.0}})
+    _add_up(found, {"a": ("stat", "stat"), "b": ("rename", "rename")})
+    listed = rank_savings(found, Sense(found.scene, ()), read_mix("stat=1"), 10).layouts
+    assert [one.changes[0] for one in listed][:3] == [
+        Change(Way.MOVE, "dentry.d_lockref"),
+        Change(Way.MOVE, "dentry.d_iname"),
+        Change(Way.PART, "dentry.d_lockref,dentry.d_op"),
+    ]
+    assert listed[0].share.plain == pytest.approx(listed[2].share.plain)

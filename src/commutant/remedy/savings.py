@@ -80,10 +80,11 @@ def rank_savings(traffic: Traffic, sense: Sense, mix: Mix, count: int) -> Saving
     saved = _saved_by_change(traffic, sense, written)
     share = {change: weigh.share(found) for change, found in saved.items()}
 
-    def order(change: Change) -> tuple[float, float, int, str]:
-        # Of two that share a line and save the same, the one that is written more is the one to move.
+    def order(change: Change) -> tuple[float, int, float, int, str]:
+        # Of two that save the same, the one that moves less; of two that share a line, the one that is written more.
         most = max(written.get(place, 0.0) for place in change.places)
-        return -round(share[change].plain, 6), -round(most, 6), list(Way).index(change.way), change.place
+        moved, way = len(change.places), list(Way).index(change.way)
+        return -round(share[change].plain, 6), moved, -round(most, 6), way, change.place
 
     ordered = sorted((change for change in share if share[change].plain > _LEAST), key=order)
     layouts = [change for change in ordered if change.way in LAYOUTS][:count]
