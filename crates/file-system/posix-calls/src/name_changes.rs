@@ -230,6 +230,12 @@ pub trait NameChanges: ObjectOperations {
     where
         'v: 'p;
 
+    /// The operation on whose decision all that is prepared depends, firm until it is opened: other stores may change by it. None
+    /// where it is decided otherwise.
+    fn operation<'o>(&self, _: &'o Self::Prepared<'_, '_>) -> Option<&'o commit::Operation<'o>> {
+        None
+    }
+
     /// Opens what is prepared, or opens it again: [`NameChanges::decide`] then succeeds only if nobody has met it since.
     fn open<'v>(&'v self, prepared: &mut Self::Prepared<'_, 'v>, urgency: Urgency) -> Self::Looks<'v>;
 

@@ -325,6 +325,10 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         Ok(())
     }
 
+    fn operation<'o>(&self, prepared: &'o PreparedChanges<'_, '_, H>) -> Option<&'o Operation<'o>> {
+        Some(prepared.operation())
+    }
+
     fn open<'v>(&'v self, prepared: &mut PreparedChanges<'_, 'v, H>, urgency: Urgency) -> Direct<'v, Owning<H>> {
         let Urgency { precedence, stance } = urgency;
         let stance = match stance {

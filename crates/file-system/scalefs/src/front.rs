@@ -223,6 +223,12 @@ impl FileSystem {
         result.map_err(io::Error::from)
     }
 
+    /// Keeps the decisions of the file system for another store, so that a transaction changes both: crate `olf` has lists for it.
+    #[must_use]
+    pub fn keeper(&self) -> std::boxed::Box<dyn commit::Keeper> {
+        std::boxed::Box::new(KeptOpen(self.0.clone()))
+    }
+
     /// Whether this is the process that made the file system, and no child of it, whose calls are refused.
     pub fn is_of_this_process(&self) -> bool {
         self.0.seats.is_of_this_process()
@@ -246,6 +252,21 @@ impl FileSystem {
 impl fmt::Debug for FileSystem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("FileSystem").field(&self.0.seats).finish()
+    }
+}
+
+/// An instance that another store decides with.
+struct KeptOpen(Arc<Shared>);
+
+// SAFETY: the decisions lie in memory that the instance keeps, which is there as long as this.
+#[allow(unsafe_code)]
+unsafe impl commit::Keeper for KeptOpen {
+    fn decisions(&self) -> &commit::Decisions {
+        self.0.seats.file_system().decisions()
+    }
+
+    fn wait(&self, round: u32) {
+        sync::Wait::wait(&Outside, sync::WaitReason::Operation, round);
     }
 }
 

@@ -84,6 +84,21 @@ unsafe impl Sync for Seats {}
 // SAFETY: as above; who sends it has no lease of it, each of which borrows it.
 unsafe impl Send for Seats {}
 
+/// A call in a closure that may run again, of another store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InClosure;
+
+impl fmt::Display for InClosure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(
+            "expected no call of the file system inside `atomically`, which may run again; \
+             begin a transaction outside, in which lists take part",
+        )
+    }
+}
+
+impl core::error::Error for InClosure {}
+
 /// The right of a thread to call for an instance, as a core of it, until this is dropped. See the module's head.
 pub(crate) struct Seated<'s> {
     seats: &'s Seats,
@@ -110,6 +125,10 @@ impl Seats {
         Seats { seats, owned, owner, waiting: AtomicU32::new(0), is_full: AtomicBool::new(false) }
     }
 
+    pub(crate) fn file_system(&self) -> &ScaleFs {
+        self.owned.file_system()
+    }
+
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.owned.is_of_this_process()
     }
@@ -121,9 +140,12 @@ impl Seats {
     /// Becomes a core, or goes on as the one that the thread is.
     ///
     /// # Errors
-    /// In a child of the process that made the instance; EDEADLK in the middle of a change that is not decided.
+    /// In a child of the process that made the instance; EDEADLK in the middle of a change that is not decided; [`InClosure`].
     #[inline]
     pub(crate) fn begin(&self) -> io::Result<Seated<'_>> {
+        if commit::is_in_closure() && !planted("scalefs: calls in closures that run again are made") {
+            return Err(io::Error::other(InClosure));
+        }
         let (thread, number) = CALLER.with(|caller| (core::ptr::from_ref(caller).addr(), caller.number.get()));
         if let Some(seat) = self.seats.get(number)
             && seat.thread.load(Ordering::Relaxed) != thread

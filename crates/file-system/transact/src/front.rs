@@ -75,7 +75,7 @@ impl Transactions for FileSystem {
             let calls = PathCalls::begin(self, &mut attempts)?;
             let mut scope = Scope { calls, hooks: Hooks::default() };
             let outcome = body(&scope);
-            let ended = scope.calls.end(outcome.is_ok(), &mut || scope.hooks.prepare());
+            let ended = scope.calls.end(outcome.is_ok(), &scope.hooks);
             mem::take(&mut scope.hooks).run(outcome.is_ok() && matches!(ended, Ok(End::Done)));
             match ended? {
                 End::Done => return outcome,
@@ -133,7 +133,7 @@ impl Drop for Scope<'_> {
     /// After a panic of the closure or of a participant: nothing happens, and nothing stays kept.
     fn drop(&mut self) {
         if self.calls.is_open() && !planted("transact: what a panic or a wait has ended stays kept") {
-            let _ = self.calls.end(false, &mut || Ok(()));
+            let _ = self.calls.end(false, &Hooks::default());
         }
         // Who has heard of the end is not among them.
         mem::take(&mut self.hooks).run(false);

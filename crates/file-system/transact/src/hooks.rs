@@ -6,6 +6,7 @@ use alloc::vec::{self, Vec};
 use core::cell::{Cell, RefCell};
 use core::fmt;
 
+use commit::Operation;
 use sync::mutant::planted;
 
 /// Another store that changes with a transaction, or not at all (thesis on TxOS, section 3.7.1: a memory with locks prepares,
@@ -18,6 +19,20 @@ pub trait Participant {
     /// # Errors
     /// Something is not so any more, or somebody else holds it: nothing happens, and the transaction runs again.
     fn prepare(&mut self) -> Result<(), Refused>;
+
+    /// Puts marks of the operation on whose decision the transaction depends on all that it rests on: for stores that know how to
+    /// look at such a mark, and so change at that very moment. Called with each operation by which the transaction tries to
+    /// commit, after [`Participant::prepare`] and as that; with none over a base that decides otherwise.
+    ///
+    /// # Errors
+    /// As for [`Participant::prepare`]; then nothing is marked.
+    fn mark(&mut self, _operation: Option<&Operation<'_>>) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    /// The operation is decided, or is not to happen: replaces its marks, if some were placed. No other operation of its core has
+    /// begun.
+    fn unmark(&mut self, _has_happened: bool) {}
 
     /// It has happened: whoever looks at the store from now on sees its changes, too.
     fn commit(&mut self);
@@ -76,6 +91,26 @@ impl fmt::Debug for Hooks<'_> {
     }
 }
 
+/// Marks of participants under one operation; dropped, they are replaced.
+pub(crate) struct Marked<'m, 'h> {
+    hooks: &'m Hooks<'h>,
+    has_happened: bool,
+}
+
+impl Marked<'_, '_> {
+    /// The operation is decided.
+    pub(crate) fn decide(mut self, has_happened: bool) {
+        self.has_happened = has_happened;
+    }
+}
+
+impl Drop for Marked<'_, '_> {
+    fn drop(&mut self) {
+        let mut participants = self.hooks.participants.borrow_mut();
+        participants.iter_mut().for_each(|participant| participant.unmark(self.has_happened));
+    }
+}
+
 impl<'h> Hooks<'h> {
     pub(crate) fn on_commit(&self, hook: impl FnOnce() + 'h) {
         self.on_commit.borrow_mut().push(Box::new(hook));
@@ -90,11 +125,24 @@ impl<'h> Hooks<'h> {
     }
 
     /// Prepares all participants, unless they are.
-    pub(crate) fn prepare(&self) -> Result<(), Refused> {
+    fn prepare(&self) -> Result<(), Refused> {
         if self.are_prepared.replace(true) {
             return Ok(());
         }
         self.participants.borrow_mut().iter_mut().try_for_each(|participant| participant.prepare())
+    }
+
+    /// Whether no one takes part.
+    pub(crate) fn are_alone(&self) -> bool {
+        self.participants.borrow().is_empty()
+    }
+
+    /// Prepares all participants, unless they are, and lets them place marks of an operation, until what is returned is dropped.
+    pub(crate) fn mark(&self, operation: Option<&Operation<'_>>) -> Result<Marked<'_, 'h>, Refused> {
+        let marked = Marked { hooks: self, has_happened: false };
+        self.prepare()?;
+        self.participants.borrow_mut().iter_mut().try_for_each(|participant| participant.mark(operation))?;
+        Ok(marked)
     }
 
     /// Lets participants do as the transaction does, and runs the closures of the end that has come: of a commit in their order,

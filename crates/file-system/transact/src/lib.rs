@@ -58,6 +58,8 @@ mod file;
 mod front;
 mod hooks;
 mod layer;
+#[cfg(feature = "lists")]
+mod lists;
 mod loss;
 mod made;
 #[cfg(feature = "front")]

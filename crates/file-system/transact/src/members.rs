@@ -11,6 +11,7 @@ use posix_calls::Errno;
 use scalefs::FileSystem;
 
 use crate::attempts::{Attempts, Claims};
+use crate::hooks::Hooks;
 use crate::path_calls::{End, PathCalls};
 
 /// One of those who are in a transaction, with its calls; it may go to another thread. `Drop` is its death.
@@ -40,7 +41,7 @@ impl Together {
 
     /// Ends the transaction, for all that are in it.
     fn decide(&self, members: &mut Members, commits: bool) {
-        self.settle(members, || match self.calls.end(commits, &mut || Ok(())) {
+        self.settle(members, || match self.calls.end(commits, &Hooks::default()) {
             Ok(End::Done) if commits => Ok(()),
             Ok(_) => Err(Errno::ECANCELED.number()),
             // Without a number it is a child of `fork` that ends what is its parent's.

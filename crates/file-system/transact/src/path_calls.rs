@@ -24,7 +24,7 @@ use sync::mutant::planted;
 use crate::attempts::{Attempts, Claims};
 use crate::base::WithData;
 use crate::call::{Call, Node};
-use crate::hooks::Refused;
+use crate::hooks::Hooks;
 use crate::loss::Loss;
 use crate::transaction::{Fault, Sharing, Spare, Transaction};
 use crate::undo::Savepoint;
@@ -97,9 +97,9 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
         self.files.borrow().act(|base| body(&Call::new(WithData(base), transaction)))
     }
 
-    /// Ends the transaction; `prepare` prepares its participants, if they are not prepared. It stays open where `prepare` panics.
-    pub(crate) fn end(&self, commits: bool, prepare: &mut dyn FnMut() -> Result<(), Refused>) -> io::Result<End> {
-        end_open(self.files.borrow(), &mut self.lock(), commits, prepare)
+    /// Ends the transaction. It stays open where a participant panics.
+    pub(crate) fn end(&self, commits: bool, hooks: &Hooks<'_>) -> io::Result<End> {
+        end_open(self.files.borrow(), &mut self.lock(), commits, hooks)
     }
 
     /// Makes an empty file, which must not exist.
@@ -280,19 +280,19 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
 /// # Errors
 /// ECANCELED if there is none, ENOSPC without memory for the changes; in a child of the process that made the file system.
 pub fn end(files: &FileSystem, open: &mut Option<Transaction<OpenNode>>, commits: bool) -> io::Result<bool> {
-    Ok(matches!(end_open(files, open, commits, &mut || Ok(()))?, End::Done))
+    Ok(matches!(end_open(files, open, commits, &Hooks::default())?, End::Done))
 }
 
 fn end_open(
     files: &FileSystem,
     open: &mut Option<Transaction<OpenNode>>,
     commits: bool,
-    prepare: &mut dyn FnMut() -> Result<(), Refused>,
+    hooks: &Hooks<'_>,
 ) -> io::Result<End> {
     let ended = files.act(|base| {
         let base = WithData(base);
         let running = open.as_mut().filter(|_| commits);
-        let committed = running.map(|transaction| transaction.try_commit(&base, prepare));
+        let committed = running.map(|transaction| transaction.try_commit(&base, hooks));
         if committed == Some(Err(Fault::NoSpace)) && !planted("transact: a commit looks for space once") {
             // Some becomes free before the next try.
             return Err(Errno::ENOSPC);

@@ -13,7 +13,7 @@ use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn};
 use crate::descriptors::Descriptors;
-use crate::hooks::Refused;
+use crate::hooks::Hooks;
 use crate::layer::Layer;
 use crate::loss::Loss;
 use crate::name::Name;
@@ -237,33 +237,32 @@ impl<H> Transaction<H> {
     /// # Errors
     /// [`Fault::Stale`] if there is none; then nothing has happened, and a new transaction may do better.
     pub fn commit<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P) -> End<P::Objects> {
-        self.commit_with(base, &mut || Ok(())).0
+        self.commit_with(base, &Hooks::default()).0
     }
 
-    /// As [`Transaction::commit`], together with participants: `prepare` prepares them once all changes are prepared. Tells
-    /// what it has lost by, too.
+    /// As [`Transaction::commit`], together with participants. Says what it has lost by, too.
     fn commit_with<P: Base<Objects: NameChanges<Handle = H>>>(
         mut self,
         base: &P,
-        prepare: &mut dyn FnMut() -> Result<(), Refused>,
+        hooks: &Hooks<'_>,
     ) -> (End<P::Objects>, Loss, Spare<H>) {
-        let outcome = self.try_commit(base, prepare);
+        let outcome = self.try_commit(base, hooks);
         let (lost_by, spare) = self.end(base, outcome.is_ok());
         (outcome, lost_by, spare)
     }
 
-    /// Tries to make all changes; [`Transaction::end`] comes next. Where there is no space for them, or `prepare` panics, nothing
+    /// Tries to make all changes; [`Transaction::end`] comes next. Where there is no space for them, or a participant panics, nothing
     /// has happened, and the transaction is as it was: it may try again.
     pub(crate) fn try_commit<P: Base<Objects: NameChanges<Handle = H>>>(
         &mut self,
         base: &P,
-        prepare: &mut dyn FnMut() -> Result<(), Refused>,
+        hooks: &Hooks<'_>,
     ) -> End<P::Objects> {
         let state = &*self.state.get_mut();
         state.heed_claims(base.objects());
         state.reserve_again(base)?;
         let (outcome, locks) = match state.lock(base) {
-            Ok(locks) => (state.commit(base, prepare), locks),
+            Ok(locks) => (state.commit(base, hooks), locks),
             Err(fault) => (Err(fault), Default::default()),
         };
         match outcome {

@@ -163,7 +163,7 @@ impl<'f, B: Base, F: Fn() -> B> Running<'f, B, F> {
     fn end(&mut self, commits: bool) -> (End<B::Objects>, Loss, Spare<HandleIn<B>>) {
         let base = (self.begin)();
         let running = self.transaction.as_mut().expect("it is there until the end");
-        let outcome = commits.then(|| running.try_commit(&base, &mut || self.hooks.prepare()));
+        let outcome = commits.then(|| running.try_commit(&base, &self.hooks));
         let transaction = self.transaction.take().expect("seen above");
         match outcome {
             None => transaction.abort_with(&base),

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use olf::{Domain, Limits, Stop};
 use percpu::OwnerId;
 use plain::{Plain, Process};
 use posix_calls::attributes::{self, Access};
@@ -378,9 +379,23 @@ fn a_savepoint_of_another_transaction_is_refused() {
     assert_eq!(there, [false, true, false]);
 }
 
+/// A closure of lists runs again where its words have changed; what a call has done would be done twice.
+fn a_call_inside_of_a_closure_is_refused() {
+    let files = files(200, 8 << 20);
+    let domain = Domain::with(Limits { threads: 1, lists: 1 }).unwrap();
+    let here = domain.enter().unwrap();
+    let refused = here.atomically(|_| Ok::<_, Stop>(files.root().err())).unwrap();
+    let line = "expected no call of the file system inside `atomically`, which may run again; begin a transaction outside, in \
+                which lists take part";
+    assert_eq!(refused.expect("no call is made").to_string(), line);
+    assert!(files.root().is_ok(), "outside");
+    let torn = catch_unwind(AssertUnwindSafe(|| here.atomically(|_| -> Result<(), Stop> { panic!("in it") })));
+    assert!(torn.is_err() && files.root().is_ok(), "after a panic");
+}
+
 /// By fault, in the words of docs/notes/planted-faults.md, its test.
 type Shown = (&'static str, fn());
-const SHOWN: [Shown; 12] = [
+const SHOWN: [Shown; 13] = [
     ("transact: what finds space later is written from its start", an_append_that_waits_for_space_is_made_once),
     ("", other_writes_that_wait_for_space_are_whole),
     ("transact: a commit looks for space once", a_commit_waits_for_space),
@@ -393,6 +408,7 @@ const SHOWN: [Shown; 12] = [
     ("", a_descriptor_comes_to_the_last_number),
     ("scalefs: each block of notes is allocated", names_are_removed_together_where_memory_is_full),
     ("transact: any savepoint will do", a_savepoint_of_another_transaction_is_refused),
+    ("scalefs: calls in closures that run again are made", a_call_inside_of_a_closure_is_refused),
 ];
 
 #[test]

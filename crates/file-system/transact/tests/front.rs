@@ -2,6 +2,8 @@
 //! together, a maildir that stays as it was read.
 #![cfg(not(any(loom, shuttle)))]
 
+mod lists;
+
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -12,7 +12,7 @@ use sync::mutant::planted;
 use super::{End, Fault, Names, Seen, Sharing, State};
 use crate::base::{Base, FaultIn, PreparedIn};
 use crate::file::OwnData;
-use crate::hooks::Refused;
+use crate::hooks::{Hooks, Refused};
 use crate::name::Name;
 use crate::pipe::UNCHANGED;
 use crate::question::{About, AboutData, Origin, Question, Reply, key};
@@ -33,19 +33,17 @@ impl<H> State<H> {
     pub(super) fn commit<P: Base<Objects: NameChanges<Handle = H>>>(
         &self,
         base: &P,
-        prepare: &mut dyn FnMut() -> Result<(), Refused>,
+        hooks: &Hooks<'_>,
     ) -> End<P::Objects> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
         let now_ns = self.moment_ns.unwrap_or_else(|| base.objects().now_ns());
         self.change_what_was_made(base, now_ns)?;
-        // Before the first look that may decide; who is prepared stays so.
-        let mut prepare = || prepare().map_err(|Refused| Fault::Stale);
         // Who is always come between has the locks of all names that it has seen.
-        if self.change(base, now_ns, Hold::Versions, &mut prepare)? == Seen::Again {
+        if self.change(base, now_ns, Hold::Versions, hooks)? == Seen::Again {
             // Pages that were taken for its writes are used up.
-            if !self.reserved.is_empty() || self.change(base, now_ns, Hold::Locks, &mut prepare)? == Seen::Again {
+            if !self.reserved.is_empty() || self.change(base, now_ns, Hold::Locks, hooks)? == Seen::Again {
                 return Err(Fault::Stale);
             }
         }
@@ -129,7 +127,7 @@ impl<H> State<H> {
         whole: &P,
         now_ns: u64,
         hold: Hold,
-        prepare: &mut dyn FnMut() -> End<P::Objects>,
+        hooks: &Hooks<'_>,
     ) -> Result<Seen, Fault<FaultIn<P>>> {
         let base = whole.objects();
         let mut wanted: Wanted<'_> = self.changed_names().collect();
@@ -140,8 +138,8 @@ impl<H> State<H> {
         let files: Vec<_> = self.changed_files().collect();
         let of_base = self.layer.objects().filter(|(number, _)| !self.is_made(*number));
         let touched: Vec<_> = of_base.filter_map(|(number, own)| Some((number, own.touched()?))).collect();
-        if wanted.is_empty() && attributes.is_empty() && files.is_empty() && touched.is_empty() {
-            prepare()?;
+        let changes_nothing = wanted.is_empty() && attributes.is_empty() && files.is_empty() && touched.is_empty();
+        if changes_nothing && hooks.are_alone() {
             // Versions are those of the look before.
             for _ in 0..REVOCATIONS {
                 if self.check(base, whole, Names::All)? == Seen::AllTheTime {
@@ -188,10 +186,20 @@ impl<H> State<H> {
         let outcome = base
             .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
             .and_then(|()| whole.prepare_data(&mut prepared, &files, &reserved, (&mut file_room, &mut page_room)))
-            .map_err(refused)
-            .and_then(|()| prepare())
-            .and_then(|()| self.decide(whole, &mut prepared));
+            .map_err(refused);
+        // Before the first look that may decide; who is prepared stays so.
+        let marked = match &outcome {
+            Ok(()) => Some(hooks.mark(base.operation(&prepared))),
+            Err(_) => None,
+        };
+        let outcome = outcome.and_then(|()| match &marked {
+            Some(Err(Refused)) => Err(Fault::Stale),
+            _ => self.decide(whole, &mut prepared),
+        });
         let happens = matches!(outcome, Ok(Seen::AllTheTime));
+        if let Some(Ok(marked)) = marked {
+            marked.decide(happens);
+        }
         let decision = if happens { Decision::Commit } else { Decision::Abort };
         let finished = base.finish(prepared, decision).map_err(|Failed(fault)| Fault::Base(fault));
         let seen = outcome?;
