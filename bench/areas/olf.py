@@ -18,7 +18,10 @@ COMMAND = ("cargo", "run", "--quiet", "--release", "-p", "olf-bench", "--")
 RUNS = 3
 HAZARDS = "Harris-Michael, hazard pointers"
 DEFERRED = "Harris-Michael, deferred"
-OURS = ("move_to", "closure", "Sorted", "Sorted, the same item", "Sorted, a new item", "List", "olf")
+OURS = (
+    *("move_to", "closure", "Sorted", "Sorted, the same item", "Sorted, a new item", "List", "olf"),
+    *("olf, control", "alone", "with moves", "with snapshots"),
+)
 """Ways of `olf` itself, whose times are figures, too."""
 
 
@@ -70,6 +73,13 @@ RATIOS = (
         for threads in (1, 2)
     ),
     Ratio("moves between lists of 2", "olf", "spin locks", 1.3, threads=2),
+    Ratio("snapshot of two lists of 100", "with moves", "alone"),
+    Ratio("move, of a domain", "with snapshots", "alone"),
+    *(
+        Ratio(f"moves while a thread stops, {what}", way, f"{way}, control")
+        for what in ("999 of 1,000", "all")
+        for way in ("olf", "spin locks")
+    ),
 )
 """What is measured, and the goals."""
 

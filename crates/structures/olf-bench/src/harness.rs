@@ -14,7 +14,8 @@ pub enum Effort {
 }
 
 impl Effort {
-    fn of<T>(self, full: T, quick: T) -> T {
+    /// One of two values.
+    pub fn of<T>(self, full: T, quick: T) -> T {
         if self == Effort::Full { full } else { quick }
     }
 }

@@ -22,7 +22,9 @@ mod random;
 mod reclaim;
 mod reuse;
 mod sets;
+mod snapshots;
 mod spin;
+mod stops;
 mod threads;
 
 use std::process::ExitCode;
@@ -31,13 +33,15 @@ use harness::Effort;
 
 type Part = (&'static str, fn(Effort));
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 8] = [
     ("moves", moves::measure),
     ("maps", maps::measure),
     ("reuse", reuse::measure),
     ("ends", ends::measure),
     ("threads", threads::measure),
     ("mixes", mixes::measure),
+    ("snapshots", snapshots::measure),
+    ("stops", stops::measure),
 ];
 
 fn main() -> ExitCode {
