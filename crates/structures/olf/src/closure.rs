@@ -114,6 +114,7 @@ impl<'d> Here<'d> {
     }
 
     /// Runs attempts until one has happened.
+    #[inline(always)]
     pub(crate) fn repeat<'h, R, E>(
         &'h self,
         wait: &dyn Wait,
@@ -380,8 +381,8 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     }
 
     /// What comes of the attempt, after the closure has returned this.
-    #[inline]
-    fn end_attempt<R, E>(mut self, guard: &Guard<'_>, outcome: Result<R, E>) -> Attempt<'t, R, E> {
+    #[inline(always)]
+    fn end_attempt<R, E>(&mut self, guard: &Guard<'_>, outcome: Result<R, E>) -> Attempt<'t, R, E> {
         let is_done = outcome.is_ok();
         self.end_by(outcome, |atomic| atomic.end(guard, is_done))
     }
@@ -392,7 +393,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         self.end_by(outcome, |atomic| !atomic.has_lost && atomic.confirm())
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_by<R, E>(&mut self, outcome: Result<R, E>, end: impl FnOnce(&mut Self) -> bool) -> Attempt<'t, R, E> {
         let end = if self.waits && !self.has_lost && outcome.is_err() {
             self.fall_asleep()
