@@ -8,6 +8,8 @@ stays in the page, with its reason. A row is
 - *found* if the run on the kernel before the change has tests whose transfers the change concerns,
 - *predicted* if the change is predicted to save some of them, with the row's mix of calls,
 - *counted* if the run on the kernel with the change has fewer transfers of the objects that it is about.
+
+The page ends with what is open: the changes that save most on the newest kernel, and which patch of ours makes them.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from commutant.cli.remedy import sense_of, traffic_in
 from commutant.remedy import (
+    Change,
+    Mix,
+    Saving,
     Sense,
     Traffic,
     TransferProof,
@@ -34,6 +40,7 @@ from commutant.remedy import (
 )
 from commutant.runs import load_run
 from commutant.support import CommutantError
+from remedies import CHANGES, PATCHES
 from steps import ROOT, StepFailed
 
 COMMUTANT = ROOT / ".venv" / "bin" / "commutant"
@@ -41,7 +48,16 @@ TABLE = ROOT / "bench" / "recall.toml"
 PAGE = ROOT / "docs" / "notes" / "recall.md"
 RUNS = ROOT / "runs" / "recall"
 CORES = 32
+NEWEST = "6.12"
+"""The newest kernel of the archives, on which what is open is looked for, with these tests."""
+OPEN_RUNS = ("files", "memory")
 _LISTED = 20
+_OPEN_LISTED = 12
+_RANKED = 60
+"""So many are looked at: several of one line are one row."""
+_SERIES = ("6.12", "6.1")
+_WITHOUT_MEANING = (Way.PART, Way.MOVE, Way.SPREAD, Way.DROP_PREFETCH, Way.DROP_WRITE)
+"""Ways that leave what the kernel does as it is, but for writes that change nothing."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +234,13 @@ class Asked:
             known = self._known[run.name] = traffic, sense_of(traffic.scene, loaded.tests)
         return known
 
+    def best(self, name: str) -> list[Saving]:
+        """The changes without meaning that save most in a run on the newest kernel, all pairs of calls alike."""
+        say(f"asking what is open in {folder_of(name, NEWEST).name}")
+        traffic, sense = self._traffic(name, NEWEST)
+        listed = rank_savings(traffic, sense, Mix({}), _RANKED)
+        return [one for one in (*listed.layouts, *listed.accesses) if one.changes[0].way in _WITHOUT_MEANING]
+
     def answer(self, row: Row) -> Answer:
         """What the tool says of a row whose runs are there."""
         say(f"asking for {row.id}")
@@ -232,6 +255,44 @@ class Asked:
         if row.after and saving.tests and is_finished(folder_of(row.run, row.after)):
             proof = prove_transfers(traffic, self._traffic(row.run, row.after)[0], changes)
         return Answer(len(saving.tests), saving.share.plain, saving.saved.plain, saving.of.plain, rank, proof)
+
+
+@dataclass(frozen=True)
+class Open:
+    """A change that saves much on the newest kernel, and the tests that show it."""
+
+    run: str
+    saving: Saving
+
+    @property
+    def change(self) -> Change:
+        """The change."""
+        return self.saving.changes[0]
+
+
+def still_open(table: Table, found: dict[str, list[Saving]]) -> list[Open]:
+    """The best of these that no row has as mended after the newest kernel, and of each line the best one."""
+    mended = {tuple(row.change) for row in table.rows if row.change and row.before == NEWEST and row.version != "open"}
+    ranked = [Open(run, saving) for run, savings in found.items() for saving in savings]
+    kept: list[Open] = []
+    seen: set[str] = set()
+    for one in sorted(ranked, key=lambda one: -round(one.saving.share.plain, 6)):
+        # Who parts a line moves each of its members.
+        way = "move" if one.change.way is Way.PART else one.change.way.value
+        if seen.isdisjoint(one.change.places) and not any((f"--{way}", place) in mended for place in one.change.places):
+            kept.append(one)
+        seen.update(one.change.places, one.saving.neighbours)
+    return kept[:_OPEN_LISTED]
+
+
+def patch_of(change: Change) -> str:
+    """The patch of ours that makes this change, of the newest series that has one."""
+    asked = (f"--{change.way.value}", change.place)
+    names = [name for name, (_, flags) in CHANGES.items() if flags == asked]
+    there = [
+        f"`{series}/{name}`" for series in _SERIES for name in names if (PATCHES / series / f"{name}.patch").is_file()
+    ]
+    return there[0] if there else "-"
 
 
 def is_found(answer: Answer) -> bool:
@@ -263,15 +324,28 @@ has a kernel with the change for {counted} of those found; there {fewer} have fe
 - *share*: of all transfers, weighed by the row's mix of calls.
 - *rank*: the place of the field in what `commutant remedy RUN --by transfers --mix MIX` lists by itself.
 - *counted*: the transfers of the objects that the change is about, on the kernel before, as predicted, and on the
-  kernel with it. Other changes between the two kernels come on top.
+  kernel with it. Then the median error of the tests, and in how many of them the direction is right. Other changes
+  between the two kernels come on top.
 
 ## Changes that were run
-| change | Linux | field | mix | found | saves | share | rank | counted: before, predicted, after |
+| change | Linux | field | mix | found | saves | share | rank | counted: before, predicted, after; error, right |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 
-def page(table: Table, answers: dict[str, Answer]) -> str:
+_OPEN_HEAD = """
+## What is open in Linux {kernel}
+Of each line the best change, if no row above has it as mended since: the twelve that save most there. They are layouts,
+writes that change nothing, and prefetches for writing. All pairs of calls weigh alike; the columns are those above.
+*Freed* counts tests that share nothing any more. *Patch* is ours, [proved](remedies.md) on the kernel that its folder
+is called after.
+
+| change | tests | share | saves | freed | patch |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+def page(table: Table, answers: dict[str, Answer], left: Sequence[Open] = ()) -> str:
     """The page."""
     asked = [answers[row.id] for row in table.rows if row.id in answers]
     counted = [answer for answer in asked if answer.proof is not None]
@@ -296,7 +370,19 @@ def page(table: Table, answers: dict[str, Answer]) -> str:
         for row in table.rows
         if row.id not in answers
     ]
+    if left:
+        lines += _OPEN_HEAD.format(kernel=NEWEST).splitlines()
+        lines += [_open_line(one) for one in left]
     return "\n".join(lines) + "\n"
+
+
+def _open_line(one: Open) -> str:
+    saving = one.saving
+    away = f", away from {', '.join(f'`{name}`' for name in saving.neighbours[:3])}" if saving.neighbours else ""
+    return (
+        f"| {one.change}{away} | {one.run} | {100 * saving.share.plain:.1f} % | {saving.saved.plain:.2f} of "
+        f"{saving.of.plain:.1f} in {len(saving.tests):,} tests | {saving.freed:,} | {patch_of(one.change)} |"
+    )
 
 
 def _commit(row: Row) -> str:
@@ -307,7 +393,10 @@ def _line(row: Row, answer: Answer) -> str:
     counted = "-"
     if answer.proof is not None:
         values = [one.plain for one in (answer.proof.before, answer.proof.predicted, answer.proof.counted)]
-        counted = f"{', '.join(f'{value:.1f}' for value in values)} in {answer.proof.tests:,} tests"
+        counted = (
+            f"{', '.join(f'{value:.1f}' for value in values)} in {answer.proof.tests:,} tests; "
+            f"{answer.proof.median_error:.2f}, {answer.proof.right:,}"
+        )
     saves = f"{answer.saved:.2f} of {answer.transfers:.1f} in {answer.tests:,} tests" if answer.tests else "-"
     share, rank = f"{100 * answer.share:.1f} %", answer.rank or "-"
     found = "yes" if is_found(answer) else "no"
@@ -337,7 +426,8 @@ def main(arguments: list[str]) -> int:
     for row in table.rows:
         if row.run and is_finished(folder_of(row.run, row.before)):
             answers[row.id] = asked.answer(row)
-    PAGE.write_text(page(table, answers))
+    found = {name: asked.best(name) for name in OPEN_RUNS if is_finished(folder_of(name, NEWEST))}
+    PAGE.write_text(page(table, answers, still_open(table, found)))
     say(f"{PAGE.relative_to(ROOT)} is written")
     return 0
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import recall
-from commutant.remedy import TransferProof, Transfers
-from recall import Answer, page, plan, read_table
+from commutant.remedy import Change, Saving, TransferProof, Transfers, Way
+from recall import Answer, page, plan, read_table, still_open
 from steps import StepFailed
 from tests.repository.tree import ROOT
 
@@ -59,8 +59,38 @@ def test_a_row_that_was_run_has_what_was_found_and_one_that_was_not_has_its_reas
     text = page(table, {"one": Answer(3, 0.25, 2.0, 8.0, 1, PROOF)})
     assert "Of 2 changes 1 were run. Of these the tool finds 1 and predicts 1" in text
     assert "| `one` | 6.11 | `dentry.d_lockref` | stat=1 | yes | 2.00 of 8.0 in 3 tests | 25.0 % | 1 |" in text
-    assert "8.0, 6.0, 6.5 in 3 tests |" in text
+    assert "8.0, 6.0, 6.5 in 3 tests; 0.50, 3 |" in text
     assert "| a change (abc) | 6.11 | `dentry.d_lockref` | no model |" in text
+
+
+def saving(way: Way, place: str, share: float, *neighbours: str) -> Saving:
+    found = Transfers(share, share)
+    change = Change(way, place)
+    return Saving((change,), found, Transfers(2.0, 2.0), Transfers(8.0, 8.0), ("a", "b"), (), None, (), 1, neighbours)
+
+
+def test_what_is_open_has_each_line_once_and_nothing_that_was_mended_since(tmp_path: Path) -> None:
+    path = tmp_path / "recall.toml"
+    mended = RUN.replace("6.1", "6.12")
+    path.write_text(ROW.replace('"6.1" =', '"6.12" =') + mended)
+    best = [
+        saving(Way.MOVE, "dentry.d_lockref", 0.3, "dentry.d_iname"),
+        saving(Way.MOVE, "dentry.d_iname", 0.3, "dentry.d_lockref"),
+        saving(Way.DROP_WRITE, "cred.non_rcu", 0.1, "cred.user_ns"),
+        saving(Way.PART, "inode.i_count,inode.i_writecount", 0.2, "inode.i_fop"),
+        saving(Way.MOVE, "inode.i_count", 0.1),
+    ]
+    table = read_table(path)
+    left = still_open(table, {"files": best})
+    assert [one.change.place for one in left] == ["inode.i_count,inode.i_writecount", "cred.non_rcu"]
+    text = page(table, {}, left)
+    assert (
+        "| do not write cred.non_rcu where that changes nothing, away from `cred.user_ns` | files | 10.0 % | 2.00 of "
+        "8.0 in 2 tests | 1 | `6.12/cred-non-rcu` |"
+    ) in text
+    open_row = path.read_text().replace('version = "6.11"', 'version = "open"')
+    path.write_text(open_row)
+    assert still_open(read_table(path), {"files": best})[0].change.place == "dentry.d_lockref"
 
 
 def test_a_row_that_saves_nothing_or_gets_worse_is_no_hit(tmp_path: Path) -> None:
