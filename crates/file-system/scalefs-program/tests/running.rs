@@ -172,6 +172,55 @@ fn a_call_that_waits_is_restarted_as_it_was() {
     assert_eq!(text(&output.stdout), "1 p 0 1 0 1 0\n", "{}", text(&output.stderr));
 }
 
+/// A library is first mapped as a whole, which can be more than its file has.
+#[test]
+fn code_is_mapped_beyond_the_end_of_its_file() {
+    let scratch = Scratch::new();
+    let source = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+int main(int count, char **arguments) {
+    int file = open(arguments[1], O_RDONLY);
+    char *code = mmap(0, 5 << 12, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    printf("%d %d\n", code != MAP_FAILED, code[4096]);
+}
+"#;
+    let Some(program) = compiled(&scratch.0, source, &[]) else { return };
+    let short = scratch.path("short");
+    fs::write(&short, vec![b'7'; 4097]).expect("our directory");
+    let arguments = [short.to_str().expect("plain letters")];
+    let output = in_tree(SMALL, program.to_str().expect("plain letters"), &arguments);
+    assert_eq!(text(&output.stdout), "1 55\n", "{}", text(&output.stderr));
+}
+
+/// In libraries of many megabytes numbers and addresses look like calls: they stay as they are, and calls become jumps.
+#[test]
+fn what_looks_like_a_call_is_not_rewritten() {
+    let scratch = Scratch::new();
+    let source = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+int main(int count, char **arguments) {
+    int file = open(arguments[1], O_RDONLY);
+    unsigned char *code = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+    for (int at = 0; at < 3072; at += 1024) printf("%d ", code[at + 8] == 0x0f && code[at + 9] == 0x05);
+}
+"#;
+    let Some(program) = compiled(&scratch.0, source, &[]) else { return };
+    let mut code = vec![0x90; 4096];
+    // mov 0x6c(%r13,%rbx,...), of which the call's bytes are a part; call *address(%rip); mov %r14, %rsi; syscall; cmp.
+    code[..13].copy_from_slice(&[0x41, 0x8b, 0x54, 0x0f, 0x01, 0x45, 0x8b, 0x6c, 0x0f, 0x05, 0x4d, 0x39, 0xd1]);
+    code[1024..1037].copy_from_slice(&[0x90, 0x48, 0x8b, 0x7c, 0x24, 0x20, 0xff, 0x15, 0x0f, 0x05, 0x83, 0xfe, 0xe9]);
+    code[2048..2062].copy_from_slice(&[0x90, 0x90, 0x4c, 0x89, 0xe7, 0x4c, 0x89, 0xf6, 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x90]);
+    let place = scratch.path("code");
+    fs::write(&place, code).expect("our directory");
+    let arguments = [place.to_str().expect("plain letters")];
+    let output = in_tree(SMALL, program.to_str().expect("plain letters"), &arguments);
+    assert_eq!(text(&output.stdout), "1 1 0 ", "{}", text(&output.stderr));
+}
+
 #[test]
 fn what_is_wrong_is_said_in_a_line() {
     let scratch = Scratch::new();

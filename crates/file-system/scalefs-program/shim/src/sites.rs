@@ -5,6 +5,9 @@
 //! first:   syscall; cmp, test, mov of registers    ─► jmp stub                 stub: lea rcx, 1f; jmp entry; 1: cmp ...; jmp back
 //! second:  mov $nr, %eax; syscall                  ─► jmp stub; syscall        stub: mov $nr, %eax; lea rcx, back; jmp entry
 //! ```
+//! Two bytes that look like a call can be a part of another instruction: a number in it, or an address. So what stands before or behind
+//! them must be what stands there for calls.
+//!
 //! A jump takes five bytes, a call of the kernel two: the instruction after or before it goes into the stub. Where a jump of the same
 //! code leads into the bytes that would be replaced, and wherever neither rule fits, the call is left to dispatch. So is one in a page
 //! that can be written.
@@ -80,11 +83,29 @@ fn is_jumped_into(code: &[u8], first: usize, end: usize) -> bool {
     })
 }
 
+/// Whether the two bytes of a call are one, and no part of another instruction: before them ends an instruction that prepares a call (a
+/// number or a register goes into a register, or what lies on the stack does), or behind them its result is compared with errors.
+fn is_call(code: &[u8], at: usize) -> bool {
+    let is_registers = |modrm: u8| modrm >= 0xc0;
+    let is_of_stack = |modrm: u8, base: u8| modrm & 0xc7 == 0x44 && base == 0x24;
+    let before = |count: usize| at.checked_sub(count).map(|start| &code[start..at]);
+    let compares = matches!(
+        code[at + 2..],
+        [0x3d, 0x00 | 0x01, 0xf0, 0xff, 0xff, ..] | [0x48, 0x3d, 0x00 | 0x01, 0xf0, 0xff, 0xff, ..]
+    );
+    compares
+        || matches!(before(2), Some(&[0x31 | 0x33 | 0x89 | 0x8b, modrm]) if is_registers(modrm))
+        || matches!(before(5), Some(&[0xb8..=0xbf, _, _, 0, 0] | &[0xb8..=0xbf, _, _, 0xff, 0xff]))
+        || matches!(before(6), Some(&[0xc7, modrm, _, _, 0, 0] | &[0xc7, modrm, _, _, 0xff, 0xff]) if is_registers(modrm))
+        || matches!(before(4), Some(&[0x8b | 0x8d, modrm, base, _]) if is_of_stack(modrm, base))
+}
+
 /// The site of the call at an offset, if one of the rules fits.
 fn site_at(code: &[u8], at: usize) -> Option<Site> {
     let after = at + 2;
     if let Some(tail) = code.get(after..).and_then(tail_of)
         && 2 + tail >= JUMP_BYTES
+        && is_call(code, at)
         && !is_jumped_into(code, at, after + tail)
     {
         return Some(Site { start: at as u32, length: (2 + tail) as u8, rule: Rule::After });
@@ -162,8 +183,11 @@ pub(crate) fn rewrite(start: u64, length: u64) {
     rewrite_code(code, None, |_| true);
 }
 
-/// As [`rewrite`], for code with these rights; with what is known of it, if it is of a file.
+/// As [`rewrite`], for code with these rights; with what is known of it, if it is of a file: nothing is looked at that lies behind the
+/// file's end.
 pub(crate) fn rewrite_protected(start: u64, length: u64, rights: u64, of: Option<CodeOf>) {
+    let in_file = of.as_ref().map(|of| of.file[2].saturating_sub(of.part[0]));
+    let length = in_file.map_or(length, |in_file| length.min(in_file));
     let page = start & !(PAGE_BYTES - 1);
     let bytes = (start + length).next_multiple_of(PAGE_BYTES) - page;
     if rights & PROT_WRITE != 0 || length == 0 {
