@@ -37,7 +37,15 @@ class Cluster:
         host, _, port = self.address.partition(":")
         often = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
         self._start("scheduler", "--host", host, "--port", port, "--no-dashboard", **often)
+        until = time.monotonic() + 120
+        while not self._answers() and time.monotonic() < until:
+            time.sleep(0.1)
         self.workers = [self.start_worker(), self.start_worker()]
+
+    def _answers(self) -> bool:
+        host, _, port = self.address.partition(":")
+        with socket.socket() as one:
+            return one.connect_ex((host, int(port))) == 0
 
     def start_worker(self, **environment: str) -> subprocess.Popen[bytes]:
         alone = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self._folder))
@@ -178,9 +186,10 @@ def test_a_cluster_whose_workers_are_gone_is_left(running: Cluster, monkeypatch:
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 30.0)
     executor = executor_named(dask(running))(1)
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.5)
-    future = executor.submit(slowly, 1)
     for worker in running.workers:
         worker.kill()
+        worker.wait()
+    future = executor.submit(slowly, 1)
     with pytest.raises(RunError, match="no worker is left"):
         future.result(60)
     executor.shutdown()
