@@ -17,7 +17,7 @@ use sync::mutant::planted;
 use crate::base::{Base, FaultIn, HandleIn};
 use crate::layer::{OWN_COOKIES, OwnObject};
 use crate::name::{Name, NameKey};
-use crate::own::Modified;
+use crate::own::{Made, Modified};
 use crate::question::{About, FIRST_COOKIE, Object, Origin, Question, Reply, Rule, meet, number};
 use crate::transaction::{Fault, State, Told, Transaction, Within, from_base, keep};
 
@@ -417,6 +417,7 @@ impl<P: Base> ObjectOperations for Call<'_, P> {
             }
         };
         state.objects.push(made, Object { handle, kind, origin: Origin::Made });
+        state.layer.note_made(made, Made::of(object, permissions));
         drop(state);
         self.set_name(directory, name, (None, Some(made)))?;
         Ok(self.lend(made))

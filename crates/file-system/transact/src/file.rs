@@ -65,7 +65,7 @@ impl OwnData {
     }
 
     /// Bytes that wait to be written.
-    pub(crate) fn writes(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (u64, &[u8])> + use<'_> {
         self.written.iter().map(|(offset, bytes)| (*offset, &bytes[..]))
     }
 

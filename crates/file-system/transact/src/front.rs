@@ -15,6 +15,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+use alloc::rc::Rc;
 use core::{fmt, mem, ops};
 use std::io;
 
@@ -24,7 +25,9 @@ use sync::mutant::planted;
 
 use crate::attempts::{Attempts, Claims};
 use crate::base::{Base as _, WithData};
+use crate::changes::Changes;
 use crate::hooks::{Hooks, Participant};
+use crate::journal::{Journal, Place, TakesPlace};
 use crate::members::Member;
 use crate::path_calls::{End, PathCalls};
 
@@ -61,33 +64,69 @@ impl fmt::Debug for Scope<'_> {
 }
 
 impl Transactions for FileSystem {
-    fn transaction<'f, T>(&'f self, mut body: impl FnMut(&Scope<'f>) -> io::Result<T>) -> io::Result<T> {
-        let end = |claimed| {
-            // In a child of `fork` there is nothing to end.
-            let _ = self.act(|base| {
-                WithData(base).objects().end_claim(claimed);
-                Ok(())
-            });
-        };
-        let mut attempts = Attempts::new(Claims::default(), end);
-        for _ in 0..ATTEMPTS {
-            // Who has tried before is older than who begins now.
-            let calls = PathCalls::begin(self, &mut attempts)?;
-            let mut scope = Scope { calls, hooks: Hooks::default() };
-            let outcome = body(&scope);
-            let ended = scope.calls.end(outcome.is_ok(), &scope.hooks);
-            mem::take(&mut scope.hooks).run(outcome.is_ok() && matches!(ended, Ok(End::Done)));
-            match ended? {
-                End::Done => return outcome,
-                End::Stale(lost_by) => attempts.lose(lost_by),
-            }
-        }
-        Err(Errno::ECANCELED.into())
+    fn transaction<'f, T>(&'f self, body: impl FnMut(&Scope<'f>) -> io::Result<T>) -> io::Result<T> {
+        run(self, None, body)
     }
 
     fn begin_together(&self) -> io::Result<Member> {
         Member::begin(self.clone())
     }
+}
+
+/// As [`Transactions::transaction`], kept by a journal. The closures of
+/// [`Scope::on_commit`] run when the journal has kept it.
+///
+/// # Errors
+/// As there, and the journal's: then the transaction has happened for all who are here, but need not last.
+pub fn journaled<'f, T>(
+    files: &'f FileSystem,
+    journal: &'f dyn Journal,
+    body: impl FnMut(&Scope<'f>) -> io::Result<T>,
+) -> io::Result<T> {
+    run(files, Some(journal), body)
+}
+
+/// Runs a transaction, kept by a journal if there is one.
+fn run<'f, T>(
+    files: &'f FileSystem,
+    journal: Option<&'f dyn Journal>,
+    mut body: impl FnMut(&Scope<'f>) -> io::Result<T>,
+) -> io::Result<T> {
+    let end = |claimed| {
+        // In a child of `fork` there is nothing to end.
+        let _ = files.act(|base| {
+            WithData(base).objects().end_claim(claimed);
+            Ok(())
+        });
+    };
+    let mut attempts = Attempts::new(Claims::default(), end);
+    for _ in 0..ATTEMPTS {
+        // Who has tried before is older than who begins now.
+        let calls = PathCalls::begin(files, &mut attempts)?;
+        let mut scope = Scope { calls, hooks: Hooks::default() };
+        let outcome = body(&scope);
+        let place = journal.map(|journal| Rc::new(Place::new(journal)));
+        if let Some(place) = &place {
+            scope.take_part(TakesPlace(place.clone()));
+        }
+        let mut keep = |changes: &Changes<'_>| place.iter().for_each(|place| place.keep(changes));
+        let ended = scope.calls.end(outcome.is_ok(), &scope.hooks, &mut keep);
+        let is_done = matches!(ended, Ok(End::Done));
+        let lasts = match &place {
+            Some(place) if is_done => place.wait(outcome.is_ok()),
+            Some(place) => {
+                place.give_back();
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        mem::take(&mut scope.hooks).run(is_done && outcome.is_ok(), lasts.is_ok());
+        match ended? {
+            End::Done => return lasts.and(outcome),
+            End::Stale(lost_by) => attempts.lose(lost_by),
+        }
+    }
+    Err(Errno::ECANCELED.into())
 }
 
 impl<'f> ops::Deref for Scope<'f> {
@@ -133,9 +172,9 @@ impl Drop for Scope<'_> {
     /// After a panic of the closure or of a participant: nothing happens, and nothing stays kept.
     fn drop(&mut self) {
         if self.calls.is_open() && !planted("transact: what a panic or a wait has ended stays kept") {
-            let _ = self.calls.end(false, &Hooks::default());
+            let _ = self.calls.end(false, &Hooks::default(), &mut |_| ());
         }
         // Who has heard of the end is not among them.
-        mem::take(&mut self.hooks).run(false);
+        mem::take(&mut self.hooks).run(false, false);
     }
 }

@@ -146,10 +146,10 @@ impl<'h> Hooks<'h> {
     }
 
     /// Lets participants do as the transaction does, and runs the closures of the end that has come: of a commit in their order,
-    /// of an abort the last ones first, as one undoes.
-    pub(crate) fn run(self, has_happened: bool) {
+    /// of an abort the last ones first, as one undoes. What has happened and need not last is no commit to them.
+    pub(crate) fn run(self, has_happened: bool, lasts: bool) {
         let participants = self.participants.into_inner().into_iter();
-        let closures = if has_happened {
+        let closures = if has_happened && lasts {
             self.on_commit.into_inner().into()
         } else {
             self.on_abort.into_inner().into_iter().rev().collect()

@@ -8,7 +8,7 @@ use sync::mutant::planted;
 use crate::descriptors::{Descriptors, OwnDescriptor};
 use crate::file::OwnData;
 use crate::name::Name;
-use crate::own::{Modified, OwnName, Status};
+use crate::own::{Made, Modified, OwnName, Status};
 use crate::pipe::OwnPipe;
 use crate::question::Question;
 use crate::table::{Key, Table};
@@ -38,6 +38,8 @@ impl Key for (InodeNumber, Name) {
 #[derive(Debug, Default)]
 pub(crate) struct OwnObject {
     pub(crate) status: Status,
+    /// If the transaction has made it: how.
+    pub(crate) made: Option<Made>,
     /// Made again, one by one, by the commit.
     pub(crate) attributes: Vec<AttributeChange>,
     pub(crate) data: OwnData,
@@ -71,7 +73,7 @@ impl Layer {
     }
 
     /// All names that have changed.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (InodeNumber, &Name, &OwnName)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (InodeNumber, &Name, &OwnName)> + use<'_> {
         self.names.iter().map(|((directory, name), own)| (*directory, name, own))
     }
 
@@ -80,7 +82,7 @@ impl Layer {
     }
 
     /// All objects that have changed.
-    pub(crate) fn objects(&self) -> impl Iterator<Item = (InodeNumber, &OwnObject)> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (InodeNumber, &OwnObject)> + use<'_> {
         self.objects.iter().map(|(number, object)| (*number, object))
     }
 
@@ -97,6 +99,12 @@ impl Layer {
                 self.objects.len() - 1
             }
         }
+    }
+
+    /// Notes an object that the transaction has made.
+    pub(crate) fn note_made(&mut self, number: InodeNumber, made: Made) {
+        let place = self.place_of(number);
+        self.objects.row_mut(place).made = Some(made);
     }
 
     /// What has become of an object that is small, to be changed.

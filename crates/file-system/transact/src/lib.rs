@@ -51,12 +51,15 @@ extern crate std;
 mod attempts;
 mod base;
 mod call;
+mod changes;
 mod data_call;
 mod descriptors;
 mod file;
 #[cfg(feature = "front")]
 mod front;
 mod hooks;
+#[cfg(feature = "front")]
+mod journal;
 mod layer;
 #[cfg(feature = "lists")]
 mod lists;
@@ -79,16 +82,21 @@ mod undo;
 pub use attempts::Claims;
 pub use base::{Base, WithData};
 pub use call::{Call, Node, OpenNode};
+pub use changes::{Changes, DataBecomes, NameBecomes, ObjectChange};
 pub use data_call::{Description, OffsetLock};
 #[cfg(all(doctest, feature = "front"))]
 #[doc = include_str!("../../../../docs/guides/transactions.md")]
 struct Guide;
 
 #[cfg(feature = "front")]
-pub use front::{Scope, Transactions};
+pub use front::{Scope, Transactions, journaled};
 pub use hooks::{Participant, Refused};
 #[cfg(feature = "front")]
+pub use journal::Journal;
+#[cfg(feature = "front")]
 pub use members::Member;
+pub use name::Name;
+pub use own::Made;
 #[cfg(feature = "front")]
 pub use path_calls::{PathCalls, begin, end};
 pub use transaction::{Fault, Sharing, Transaction};

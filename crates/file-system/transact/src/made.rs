@@ -4,6 +4,7 @@ use posix_calls::{AttributeChange, Failed, NameChanges, ObjectOperations};
 use sync::mutant::planted;
 
 use crate::base::{Base, FileChange};
+use crate::changes::Changes;
 use crate::own::Modified;
 use crate::question::{Object, Origin};
 use crate::transaction::{End, Fault, State, refused};
@@ -29,13 +30,13 @@ impl<H> State<H> {
     pub(crate) fn change_what_was_made<P: Base<Objects: NameChanges<Handle = H>>>(
         &self,
         whole: &P,
-        now_ns: u64,
+        changes: &Changes<'_>,
     ) -> End<P::Objects> {
         self.write_again(whole)?;
         let base = whole.objects();
-        for (number, changes) in self.changed_attributes(Origin::Made) {
-            let node = base.held(&self.objects[&number].handle);
-            for change in changes {
+        for object in changes.objects().filter(|object| self.is_made(object.number)) {
+            let node = base.held(&self.objects[&object.number].handle);
+            for change in object.attributes {
                 if let AttributeChange::Permissions(change) = *change {
                     base.change_permissions(node, change).map_err(|_| Fault::Stale)?;
                 }
@@ -49,7 +50,7 @@ impl<H> State<H> {
                     Some(Modified::At(time_ns)) => Some(time_ns),
                     _ => None,
                 });
-                let now_ns = now_ns as i64;
+                let now_ns = changes.moment() as i64;
                 let times = [accessed_ns.unwrap_or(now_ns), modified_ns.unwrap_or(now_ns), now_ns];
                 base.set_times_of_made(base.held(handle), times).map_err(|Failed(fault)| Fault::Base(fault))?;
             }

@@ -41,7 +41,7 @@ impl Together {
 
     /// Ends the transaction, for all that are in it.
     fn decide(&self, members: &mut Members, commits: bool) {
-        self.settle(members, || match self.calls.end(commits, &Hooks::default()) {
+        self.settle(members, || match self.calls.end(commits, &Hooks::default(), &mut |_| ()) {
             Ok(End::Done) if commits => Ok(()),
             Ok(_) => Err(Errno::ECANCELED.number()),
             // Without a number it is a child of `fork` that ends what is its parent's.

@@ -1,6 +1,8 @@
 //! What has become of names and objects, as far as it is small: copied where it may have to be undone.
 
-use posix_calls::InodeNumber;
+use alloc::boxed::Box;
+
+use posix_calls::{InodeNumber, Kind, NewObject, Permissions};
 
 /// What has become of a name.
 #[derive(Clone, Copy, Debug)]
@@ -38,4 +40,28 @@ pub(crate) enum Modified {
     Now,
     /// As it was set.
     At(i64),
+}
+
+/// An object that a transaction has made, as it was then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// What it is.
+    pub kind: Kind,
+    /// Its owner and permission bits.
+    pub permissions: Permissions,
+    /// Of a symbolic link: what it leads to.
+    pub target: Box<[u8]>,
+    /// Of a name for a device: the device.
+    pub device: u64,
+}
+
+impl Made {
+    pub(crate) fn of(object: NewObject<'_>, permissions: Permissions) -> Made {
+        let (target, device): (&[u8], u64) = match object {
+            NewObject::Symlink(target) => (target, 0),
+            NewObject::Outside(_, device) => (&[], device),
+            NewObject::File | NewObject::Directory => (&[], 0),
+        };
+        Made { kind: object.kind(), permissions, target: target.into(), device }
+    }
 }

@@ -13,17 +13,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec;
 use std::vec::Vec;
 
-use posix_calls::attributes::{self, Access};
+use posix_calls::attributes::{self, Access, NewTime};
+use posix_calls::data::truncate_path;
 use posix_calls::directories;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::path_data::{read_path, write_path};
-use posix_calls::{Attributes, Claimed, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start, WriteAt};
+use posix_calls::{Attributes, Claimed, Errno, Fields, Follow, Kind, ObjectOperations, OpenFlags, Start, WriteAt};
 use scalefs::{FileSystem, InProcess, OpenNode, Outside};
 use sync::mutant::planted;
 
 use crate::attempts::{Attempts, Claims};
 use crate::base::WithData;
 use crate::call::{Call, Node};
+use crate::changes::Changes;
 use crate::hooks::Hooks;
 use crate::loss::Loss;
 use crate::transaction::{Fault, Sharing, Spare, Transaction};
@@ -97,9 +99,14 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
         self.files.borrow().act(|base| body(&Call::new(WithData(base), transaction)))
     }
 
-    /// Ends the transaction. It stays open where a participant panics.
-    pub(crate) fn end(&self, commits: bool, hooks: &Hooks<'_>) -> io::Result<End> {
-        end_open(self.files.borrow(), &mut self.lock(), commits, hooks)
+    /// Ends the transaction; what it has done is shown to `keep`. It stays open where a participant panics.
+    pub(crate) fn end(
+        &self,
+        commits: bool,
+        hooks: &Hooks<'_>,
+        keep: &mut dyn FnMut(&Changes<'_>),
+    ) -> io::Result<End> {
+        end_open(self.files.borrow(), &mut self.lock(), commits, hooks, keep)
     }
 
     /// Makes an empty file, which must not exist.
@@ -254,6 +261,47 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
         self.put(path.as_ref(), OpenFlags::NONE, contents.as_ref(), |done| WriteAt::Offset(offset + done))
     }
 
+    /// Sets permission bits of what a path leads to.
+    ///
+    /// # Errors
+    /// Those of POSIX `chmod`; ECANCELED as in [`PathCalls::create`].
+    pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
+        self.call(|call| attributes::change_mode(call, AT, bytes(&path), mode))
+    }
+
+    /// Sets owner and group of what a path leads to, each if given.
+    ///
+    /// # Errors
+    /// Those of POSIX `chown`; ECANCELED as in [`PathCalls::create`].
+    pub fn set_owner(&self, path: impl AsRef<Path>, owner: (Option<u32>, Option<u32>)) -> io::Result<()> {
+        self.call(|call| attributes::change_owner(call, AT, bytes(&path), Follow::Symlinks, owner))
+    }
+
+    /// Sets the times of access and modification of what a path leads to.
+    ///
+    /// # Errors
+    /// Those of POSIX `utimensat`; ECANCELED as in [`PathCalls::create`].
+    pub fn set_times(&self, path: impl AsRef<Path>, times: (NewTime, NewTime)) -> io::Result<()> {
+        self.call(|call| attributes::set_times(call, AT, bytes(&path), Follow::Symlinks, times))
+    }
+
+    /// Makes a file longer by a hole, or shorter.
+    ///
+    /// # Errors
+    /// Those of POSIX `truncate`; ECANCELED as in [`PathCalls::create`].
+    pub fn set_len(&self, path: impl AsRef<Path>, size_bytes: u64) -> io::Result<()> {
+        let size = i64::try_from(size_bytes).map_err(|_| Errno::EINVAL)?;
+        self.call(|call| truncate_path(call, AT, bytes(&path), size))
+    }
+
+    /// Makes a name for something outside: a pipe, a socket or a device, with its number.
+    ///
+    /// # Errors
+    /// Those of POSIX `mknod`; ECANCELED as in [`PathCalls::create`].
+    pub fn make_node(&self, path: impl AsRef<Path>, kind: Kind, device: u64) -> io::Result<()> {
+        self.call(|call| names::make_node(call, AT, bytes(&path), (kind, device), 0o666))
+    }
+
     /// Writes all bytes; what it is told how many are written says where the next ones go. What a call has written stays so where
     /// space is looked for and the next part tried again.
     fn put(&self, path: &Path, mut flags: OpenFlags, contents: &[u8], at: impl Fn(u64) -> WriteAt) -> io::Result<()> {
@@ -280,7 +328,7 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
 /// # Errors
 /// ECANCELED if there is none, ENOSPC without memory for the changes; in a child of the process that made the file system.
 pub fn end(files: &FileSystem, open: &mut Option<Transaction<OpenNode>>, commits: bool) -> io::Result<bool> {
-    Ok(matches!(end_open(files, open, commits, &Hooks::default())?, End::Done))
+    Ok(matches!(end_open(files, open, commits, &Hooks::default(), &mut |_| ())?, End::Done))
 }
 
 fn end_open(
@@ -288,11 +336,15 @@ fn end_open(
     open: &mut Option<Transaction<OpenNode>>,
     commits: bool,
     hooks: &Hooks<'_>,
+    keep: &mut dyn FnMut(&Changes<'_>),
 ) -> io::Result<End> {
     let ended = files.act(|base| {
         let base = WithData(base);
         let running = open.as_mut().filter(|_| commits);
-        let committed = running.map(|transaction| transaction.try_commit(&base, hooks));
+        let committed = running.map(|transaction| {
+            let committed = transaction.try_commit(&base, hooks);
+            committed.inspect(|()| transaction.changes(&mut *keep))
+        });
         if committed == Some(Err(Fault::NoSpace)) && !planted("transact: a commit looks for space once") {
             // Some becomes free before the next try.
             return Err(Errno::ENOSPC);

@@ -12,6 +12,7 @@ use posix_calls::{
 use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn};
+use crate::changes::Changes;
 use crate::descriptors::Descriptors;
 use crate::hooks::Hooks;
 use crate::layer::Layer;
@@ -258,7 +259,9 @@ impl<H> Transaction<H> {
         base: &P,
         hooks: &Hooks<'_>,
     ) -> End<P::Objects> {
-        let state = &*self.state.get_mut();
+        let state = self.state.get_mut();
+        state.see_moment(base.objects());
+        let state = &*state;
         state.heed_claims(base.objects());
         state.reserve_again(base)?;
         let (outcome, locks) = match state.lock(base) {
@@ -317,6 +320,11 @@ impl<H> Transaction<H> {
             Err(Failed(Fault::Stale)) => Ok(false),
             Err(Failed(fault)) => Err(fault),
         }
+    }
+
+    /// What it will do, as it stands now.
+    pub fn changes<T>(&self, look: impl FnOnce(&Changes<'_>) -> T) -> T {
+        look(&self.state().changes())
     }
 
     /// What has changed up to now; see [`Transaction::go_back`].
@@ -423,6 +431,10 @@ impl<H> State<H> {
         self.reserved.clear();
         self.reserved_for.clear();
         self.undone.clear();
+    }
+
+    pub(crate) fn changes(&self) -> Changes<'_> {
+        Changes { layer: &self.layer, moment_ns: self.moment_ns }
     }
 
     pub(crate) fn kind(&self, number: InodeNumber) -> Kind {

@@ -4,18 +4,18 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use posix_calls::{
-    AttributeChange, AttributeChanges, Decision, Existence, Failed, FileChanges, InodeNumber, Moment, NameChange,
-    NameChanges, ObjectOperations as _, OperationError, PAGE_BYTES, ReservedPages, Stance, Urgency, WriteChange,
+    AttributeChanges, Decision, Existence, Failed, FileChanges, InodeNumber, Moment, NameChange, NameChanges,
+    ObjectOperations as _, OperationError, PAGE_BYTES, ReservedPages, Stance, Urgency, WriteChange,
 };
 use sync::mutant::planted;
 
 use super::{End, Fault, Names, Seen, Sharing, State};
 use crate::base::{Base, FaultIn, PreparedIn};
-use crate::file::OwnData;
+use crate::changes::{Changes, DataBecomes, NameBecomes};
 use crate::hooks::{Hooks, Refused};
 use crate::name::Name;
 use crate::pipe::UNCHANGED;
-use crate::question::{About, AboutData, Origin, Question, Reply, key};
+use crate::question::{About, AboutData, Question, Reply, key};
 
 /// So often others make a commit look again, before they wait for its look.
 const REVOCATIONS: usize = 3;
@@ -38,12 +38,12 @@ impl<H> State<H> {
         if self.is_stale {
             return Err(Fault::Stale);
         }
-        let now_ns = self.moment_ns.unwrap_or_else(|| base.objects().now_ns());
-        self.change_what_was_made(base, now_ns)?;
+        let changes = self.changes();
+        self.change_what_was_made(base, &changes)?;
         // Who is always come between has the locks of all names that it has seen.
-        if self.change(base, now_ns, Hold::Versions, hooks)? == Seen::Again {
+        if self.change(base, &changes, Hold::Versions, hooks)? == Seen::Again {
             // Pages that were taken for its writes are used up.
-            if !self.reserved.is_empty() || self.change(base, now_ns, Hold::Locks, hooks)? == Seen::Again {
+            if !self.reserved.is_empty() || self.change(base, &changes, Hold::Locks, hooks)? == Seen::Again {
                 return Err(Fault::Stale);
             }
         }
@@ -94,14 +94,6 @@ impl<H> State<H> {
         })
     }
 
-    /// The names that have changed.
-    fn changed_names(&self) -> impl Iterator<Item = ((InodeNumber, &Name), Becomes)> {
-        let changed = self.layer.names().filter(|(_, _, own)| own.before != own.leads_to);
-        changed.map(|(directory, name, own)| {
-            ((directory, name), Becomes::Other { before: own.before, after: own.leads_to })
-        })
-    }
-
     /// Adds the names that were seen, so that they stay as they are until the decision.
     fn with_seen_names<'s>(&'s self, changed: Wanted<'s>) -> Wanted<'s> {
         let mut wanted: BTreeMap<_, _> = changed.into_iter().collect();
@@ -125,19 +117,20 @@ impl<H> State<H> {
     fn change<P: Base<Objects: NameChanges<Handle = H>>>(
         &self,
         whole: &P,
-        now_ns: u64,
+        changes: &Changes<'_>,
         hold: Hold,
         hooks: &Hooks<'_>,
     ) -> Result<Seen, Fault<FaultIn<P>>> {
         let base = whole.objects();
-        let mut wanted: Wanted<'_> = self.changed_names().collect();
+        let becomes = |name: NameBecomes<'_>| Becomes::Other { before: name.before, after: name.after };
+        let mut wanted: Wanted<'_> = changes.names().map(|name| ((name.directory, name.name), becomes(name))).collect();
         if self.sharing == Sharing::Shared && hold == Hold::Locks {
             wanted = self.with_seen_names(wanted);
         }
-        let attributes: Vec<_> = self.changed_attributes(Origin::Base).collect();
-        let files: Vec<_> = self.changed_files().collect();
-        let of_base = self.layer.objects().filter(|(number, _)| !self.is_made(*number));
-        let touched: Vec<_> = of_base.filter_map(|(number, own)| Some((number, own.touched()?))).collect();
+        let of_base = || changes.objects().filter(|object| !self.is_made(object.number));
+        let attributes: Vec<_> = of_base().filter(|object| !object.attributes.is_empty()).collect();
+        let files: Vec<_> = of_base().filter(|object| object.data.is_changed()).collect();
+        let touched: Vec<_> = of_base().filter_map(|object| Some((object.number, object.touched?))).collect();
         let changes_nothing = wanted.is_empty() && attributes.is_empty() && files.is_empty() && touched.is_empty();
         if changes_nothing && hooks.are_alone() {
             // Versions are those of the look before.
@@ -150,7 +143,7 @@ impl<H> State<H> {
         }
         let keys: Vec<_> = wanted.iter().map(|((_, name), _)| key(base, name)).collect();
         let node = |number: InodeNumber| base.held(&self.objects[&number].handle);
-        let mut changes = Vec::new();
+        let mut name_changes = Vec::new();
         for (&((directory, _), becomes), key) in wanted.iter().zip(&keys) {
             let directory = node(directory);
             let (before, after) = match becomes {
@@ -162,27 +155,27 @@ impl<H> State<H> {
                     (Some(node), Some(node))
                 }
             };
-            changes.push(NameChange { directory, key, before, after });
+            name_changes.push(NameChange { directory, key, before, after });
         }
         let attributes =
-            attributes.into_iter().map(|(number, changes)| AttributeChanges { node: node(number), changes });
+            attributes.iter().map(|object| AttributeChanges { node: node(object.number), changes: object.attributes });
         let attributes: Vec<_> = attributes.collect();
-        let mut room: Vec<_> = changes.iter().map(|_| Default::default()).collect();
+        let mut room: Vec<_> = name_changes.iter().map(|_| Default::default()).collect();
         let mut attribute_room: Vec<_> = attributes.iter().map(|_| Default::default()).collect();
-        let writes: Vec<Vec<_>> = files.iter().map(|(_, data)| by_pages(data).collect()).collect();
-        let files = files.iter().zip(&writes).map(|((number, data), writes)| FileChanges {
-            file: node(*number),
-            cut_to: data.cut_to,
+        let writes: Vec<Vec<_>> = files.iter().map(|object| by_pages(object.data).collect()).collect();
+        let files = files.iter().zip(&writes).map(|(object, writes)| FileChanges {
+            file: node(object.number),
+            cut_to: object.data.cut_to(),
             writes,
-            size_bytes: data.exact_size(),
+            size_bytes: object.data.size_bytes(),
         });
         let files: Vec<_> = files.collect();
         let mut file_room: Vec<_> = files.iter().map(|_| Default::default()).collect();
         let mut page_room: Vec<_> = writes.iter().flatten().map(|_| Default::default()).collect();
         let reserved = ReservedPages::new(&self.reserved);
         let touched: Vec<_> = touched.into_iter().map(|(number, touched)| (node(number), touched)).collect();
-        let moment = Moment { now_ns, touched: &touched };
-        let mut prepared = base.prepare(&changes, moment, &mut room).map_err(refused)?;
+        let moment = Moment { now_ns: changes.moment(), touched: &touched };
+        let mut prepared = base.prepare(&name_changes, moment, &mut room).map_err(refused)?;
         let outcome = base
             .prepare_attributes(&mut prepared, &attributes, &mut attribute_room)
             .and_then(|()| whole.prepare_data(&mut prepared, &files, &reserved, (&mut file_room, &mut page_room)))
@@ -235,23 +228,10 @@ impl<H> State<H> {
         }
         Ok(Seen::Again)
     }
-
-    /// Attributes that have changed of objects of an origin.
-    pub(crate) fn changed_attributes(&self, origin: Origin) -> impl Iterator<Item = (InodeNumber, &[AttributeChange])> {
-        let of_origin = move |number: &InodeNumber| self.objects[number].origin == origin;
-        let objects = self.layer.objects().filter(move |(number, own)| of_origin(number) && !own.attributes.is_empty());
-        objects.map(|(number, own)| (number, &own.attributes[..]))
-    }
-
-    /// Files of the base whose data have changed.
-    pub(crate) fn changed_files(&self) -> impl Iterator<Item = (InodeNumber, &OwnData)> {
-        let objects = self.layer.objects().filter(|(number, own)| !self.is_made(*number) && own.data.is_changed());
-        objects.map(|(number, own)| (number, &own.data))
-    }
 }
 
 /// What was written, in parts that cross no border of a page.
-fn by_pages(data: &OwnData) -> impl Iterator<Item = WriteChange<'_>> {
+fn by_pages(data: DataBecomes<'_>) -> impl Iterator<Item = WriteChange<'_>> {
     data.writes().flat_map(|(mut offset, mut bytes)| {
         core::iter::from_fn(move || {
             let length = bytes.len().min((PAGE_BYTES - offset % PAGE_BYTES) as usize);
