@@ -18,6 +18,7 @@ PAGE = ROOT / "docs" / "notes" / "planted-faults.md"
 BEGIN = "<!-- drawn by scripts/planted_faults.py: begin -->"
 END = "<!-- drawn by scripts/planted_faults.py: end -->"
 BY_HAND: dict[str, str] = {
+    "durable: a group goes on after what is not decided": "the unit test in `durable/src/log.rs`",
     "transact: who takes each other's places has no spare one": "the unit test in `transact/src/descriptors.rs`",
 }
 """Faults that no test plants, and why."""
