@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench import document, scaling
 from bench.__main__ import main, names
-from bench.areas import processes, scale
+from bench.areas import durable, processes, scale
 from bench.figure import Figure, Goal, number
 from bench.highlights import HIGHLIGHTS
 from bench.plot import Plot, Series, bars
@@ -171,3 +171,13 @@ def test_the_table_of_transfers_has_a_row_for_each_benchmark() -> None:
     assert first == "| `statx` | yes | 0 / 0.750 | 2.00 / 0.750 |"
     assert second == "| `stat` |  | 0 / 0.750 | 2.00 / 0.750 |"
     assert scaling.section(None) == []
+
+
+def test_the_table_of_durable_commits_has_peers_of_the_same_sizes() -> None:
+    assert durable.sqlite_served(clients=2, requests=4) > 0
+    figures = {
+        f"{what}, {size}": Figure(f"{what}, {size}", "ms", (4.8,), "make bench-durable")
+        for what in ("append and fdatasync", "durable transaction", "redb", "SQLite, WAL, full")
+        for size in (durable.SMALL, durable.LARGE)
+    }
+    assert durable.TABLE(figures)[2] == "| append and fdatasync | 4.80 ms | 4.80 ms |"

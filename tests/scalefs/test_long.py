@@ -28,6 +28,10 @@ RIGHTS_PARTS = 10
 OTHER_SEEDS = 5
 ADYA_RUNS = 2_000
 POOL_CALLS = 10_000_000
+DURABLE_PARTS = 20
+POWER_CUTS_PER_PART = 5_000
+KILLS_PER_PART = 50
+WRONG_BITS_PER_PART = 1_000
 STRUCTURES = sorted(
     {path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs")} - {"history", "scalefs"}
 )
@@ -143,3 +147,25 @@ def test_models_whole(crate: str, tmp_path_factory: pytest.TempPathFactory) -> N
     """Under `--cfg loom` everything is built apart."""
     target = tmp_path_factory.getbasetemp() / "loom"
     run_test(crate, "models", {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": str(target)})
+
+
+@pytest.mark.parametrize("part", range(DURABLE_PARTS))
+@pytest.mark.parametrize(
+    ("only", "variable", "count"),
+    [
+        ("power_cuts", "COMMUTANT_POWER_CUTS", POWER_CUTS_PER_PART),
+        ("kills", "COMMUTANT_KILLS", KILLS_PER_PART),
+        ("damage", "COMMUTANT_FLIPS", WRONG_BITS_PER_PART),
+    ],
+)
+def test_durable_instances_at_length(part: int, only: str, variable: str, count: int) -> None:
+    """Power cuts, processes that are killed, and wrong bits: what has returned is there."""
+    run_test("durable", "durable", {variable: str(count), "COMMUTANT_PART": str(part)}, only)
+
+
+def test_faults_planted_in_durable_instances_are_found(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Under `--cfg fuzzing`, where faults can be planted, all is built apart."""
+    target = tmp_path_factory.getbasetemp() / "fuzzing"
+    environment = {"RUSTFLAGS": "--cfg fuzzing", "CARGO_TARGET_DIR": str(target)}
+    run_test("durable", "durable", environment, "faults")
+    run_test("transact", "journal", environment, "found")

@@ -95,7 +95,6 @@ impl Durable {
     /// As there. The disk's, too: then nothing that was not said to last need do so, and all calls fail until the instance is opened
     /// again.
     pub fn transaction<'d, T>(&'d self, body: impl FnMut(&Scope<'d>) -> io::Result<T>) -> io::Result<T> {
-        self.log.check()?;
         journaled(&self.files, &*self.log, body)
     }
 
@@ -105,7 +104,6 @@ impl Durable {
     /// # Errors
     /// As there.
     pub fn transaction_later<'d, T>(&'d self, body: impl FnMut(&Scope<'d>) -> io::Result<T>) -> io::Result<T> {
-        self.log.check()?;
         journaled(&self.files, &Unhurried(&self.log), body)
     }
 
@@ -114,7 +112,8 @@ impl Durable {
     /// # Errors
     /// The disk's.
     pub fn sync(&self) -> io::Result<()> {
-        self.log.wait_for_all()
+        // It has seen nothing, and waits for what others have done.
+        self.transaction(|_| Ok(()))
     }
 
     /// Waits until what has become of one object lasts, as `fsync` does; with it all that came before. Where nothing of it waits

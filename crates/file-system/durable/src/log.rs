@@ -106,7 +106,7 @@ impl Log {
     }
 
     /// Fails once the disk has.
-    pub(crate) fn check(&self) -> io::Result<()> {
+    fn check(&self) -> io::Result<()> {
         self.order().error().map_or(Ok(()), Err)
     }
 
@@ -153,13 +153,6 @@ impl Log {
         std::panic::catch_unwind(commit).unwrap_or_else(|_| Err(io::Error::other("a commit has panicked")))
     }
 
-    /// Waits until all that has happened lasts.
-    pub(crate) fn wait_for_all(&self) -> io::Result<()> {
-        let place = self.take_place();
-        self.give_back(place);
-        self.wait_for(place)
-    }
-
     /// Waits until the last change of an object lasts.
     pub(crate) fn wait_for_object(&self, number: InodeNumber) -> io::Result<()> {
         let last = self.order().changed.get(&number).copied();
@@ -168,7 +161,9 @@ impl Log {
 
     /// Makes all last that has happened, and notes that nothing is missing.
     pub(crate) fn close(&self) -> io::Result<()> {
-        self.wait_for_all()?;
+        let place = self.take_place();
+        self.give_back(place);
+        self.wait_for(place)?;
         self.store.lock().map_err(|_| io::Error::other("a commit has panicked"))?.mark()
     }
 }

@@ -4,7 +4,7 @@ use durable::{Durable, OpenError};
 
 use crate::disk::{Disk, Draw};
 use crate::power_cuts::SMALL;
-use crate::tree::{Tree, tree};
+use crate::tree::{Tree, part, tree};
 
 /// Both files of an instance that was closed, and what is in it.
 fn closed() -> ([Vec<u8>; 2], Tree) {
@@ -39,7 +39,7 @@ pub fn flip_bits(flips: u64) -> u64 {
         .map(|file: usize| -> Vec<usize> { (0..files[file].len()).filter(|place| files[file][*place] != 0).collect() });
     let mut noticed = 0;
     for flip in 0..flips {
-        let mut draw = Draw(flip);
+        let mut draw = Draw(part() << 32 | flip);
         let mut damaged = files.clone();
         let file = draw.below(2) as usize;
         // The headers are small, and of the rest most is free.

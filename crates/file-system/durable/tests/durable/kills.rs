@@ -10,7 +10,7 @@ use std::time::Duration;
 use durable::Durable;
 
 use crate::disk::Draw;
-use crate::tree::scratch;
+use crate::tree::{part, scratch};
 
 const THREADS: usize = 3;
 const FOLDER: &str = "COMMUTANT_DURABLE_FOLDER";
@@ -98,7 +98,7 @@ fn kill_once(path: &Path, after: Duration) -> [u64; THREADS] {
 fn what_has_returned_survives_kills() {
     let kills = std::env::var("COMMUTANT_KILLS").map_or(4, |kills| kills.parse().unwrap());
     let path = scratch("kills");
-    let (mut draw, mut lasting) = (Draw(7), [0; THREADS]);
+    let (mut draw, mut lasting) = (Draw(7 + part()), [0; THREADS]);
     for kill in 0..kills {
         // The first ones die while the instance is made.
         let after = Duration::from_micros(if kill % 4 == 0 { draw.below(40_000) } else { draw.below(400_000) });

@@ -182,6 +182,31 @@ fn what_is_no_instance_is_refused() {
     fs::remove_file(path).unwrap();
 }
 
+/// A child has a copy of what its parent may have half done: it is refused, and closes nothing.
+#[test]
+fn a_child_of_fork_leaves_it_to_its_parent() {
+    let path = scratch("fork");
+    let instance = Durable::open(&path).unwrap();
+    instance.transaction_later(|t| t.create("before")).unwrap();
+    // SAFETY: the child uses the instance alone, which takes no lock there, and leaves without anything else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_refused = instance.transaction(|t| t.create("child")).is_err() && instance.sync().is_err();
+        drop(instance);
+        // SAFETY: it ends the process.
+        unsafe { libc::_exit(i32::from(!is_refused)) };
+    }
+    let mut status = -1;
+    // SAFETY: it is a child of this process, and the place for its status is valid.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(matches!(Durable::open(&path), Err(OpenError::InUse(_))), "its lock is the parent's");
+    instance.transaction(|t| t.create("after")).unwrap();
+    drop(instance);
+    assert_eq!(tree(&Durable::open(&path).unwrap()).len(), 3);
+    fs::remove_dir_all(path).unwrap();
+}
+
 /// The death of who makes one leaves what the next one begins again.
 #[test]
 fn an_instance_that_was_half_made_is_made_again() {

@@ -3,6 +3,7 @@
 
 mod damage;
 mod disk;
+mod examples;
 #[cfg(fuzzing)]
 mod faults;
 mod kills;

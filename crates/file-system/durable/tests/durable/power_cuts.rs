@@ -8,7 +8,7 @@ use scalefs::OwnedConfig;
 use transact::Scope;
 
 use crate::disk::{Disk, Draw};
-use crate::tree::{Tree, tree};
+use crate::tree::{Tree, part, tree};
 
 /// Small, since it is made again for each cut.
 pub const SMALL: Options =
@@ -123,8 +123,9 @@ pub fn cut_often(seeds: std::ops::Range<u64>, cuts: usize) {
 #[test]
 fn what_has_returned_survives_power_cuts() {
     let cuts: usize = std::env::var("COMMUTANT_POWER_CUTS").map_or(24, |cuts| cuts.parse().unwrap());
-    let seeds = (cuts / 1000).max(3);
-    cut_often(1..seeds as u64 + 1, cuts / seeds);
+    let seeds = (cuts / 1000).max(3) as u64;
+    let first = 1 + part() * seeds;
+    cut_often(first..first + seeds, cuts / seeds as usize);
 }
 
 /// Who has looked at something, or was refused because of it, has looked at what lasts.

@@ -47,6 +47,11 @@ fn seen_in(t: &Scope<'_>) -> io::Result<Tree> {
     Ok(tree)
 }
 
+/// Which part of many draws this is (`COMMUTANT_PART`): each draws something else.
+pub fn part() -> u64 {
+    std::env::var("COMMUTANT_PART").map_or(0, |part| part.parse().unwrap())
+}
+
 /// A path of the tests' own.
 pub fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("durable-{name}-{}", std::process::id()));
