@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo check test test-long test-mutants miri fuzz bench site remedies recall gallery wheel install lanes lock clean
+.PHONY: help setup demo check test test-long test-mutants test-programs miri fuzz bench site remedies recall gallery wheel install lanes lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -25,6 +25,9 @@ test-long: setup ## the tests that take minutes or need a download of their own
 
 test-mutants: setup ## plant small faults, some of each area and crate (hours), and list those that no test finds
 	@$(BIN)/python scripts/mutants.py
+
+test-programs: setup ## run programs and suites that people have on ScaleFS, and on tmpfs; names those that are not installed
+	@$(BIN)/python scripts/programs.py
 
 miri: ## look for undefined behaviour in the file system (needs a nightly toolchain with miri)
 	@$(PYTHON) scripts/miri.py

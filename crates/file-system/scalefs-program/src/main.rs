@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => server::serve(&options),
         Command::Run(options) => return ended_as(run::run(&options)),
         Command::Unmount(options) => unmount::unmount(&options),
-        Command::Follow(follows) => return ended_as(run::follow(&follows)),
+        Command::Follow(follows) => return ended(run::follow(&follows)),
         Command::Check => return ended(run::check()),
         Command::Status(options) => return ended(status::status(&options)),
         Command::Stop(name) => stop::stop(name.as_deref()),

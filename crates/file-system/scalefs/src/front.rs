@@ -159,7 +159,7 @@ impl FileSystem {
     }
 
     /// The file system that another process has made in memory that both have mapped, used as user 0 with a process of its own. This
-    /// one claims cores as `owner`, whom nobody else is.
+    /// one claims cores as `owner`, whom no one else is.
     ///
     /// # Errors
     /// There is none, or a program has made it that lays it out in another way: [`percpu::AttachError`] is inside. EAGAIN and ENOMEM

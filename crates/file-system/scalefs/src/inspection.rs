@@ -1,11 +1,11 @@
-//! Whether an instance is whole: a look at all of it, while nobody is in a call.
+//! Whether an instance is whole: a look at all of it, while no one is in a call.
 //!
 //! ```text
 //! cores          are all the caller's: no call is under way, and what was given up is free
 //! from the root  each name leads to an inode │ an inode has as many names as it counts │ a directory knows its parent
 //! from processes descriptors and working directories keep inodes without a name
 //! then           inodes, open files and processes that are there are those that were reached; pages are free or a file's
-//! everywhere     nobody holds a lock
+//! everywhere     no one holds a lock
 //! ```
 //! An address is looked at only where such an object can lie. What lies there can still be anything after a wild store: who looks at an
 //! instance that may be damaged so does that in a process of its own.
@@ -37,7 +37,7 @@ use crate::socket::SocketInode;
 
 /// So often what was given up is looked for; it is found after a few.
 const ROUNDS: usize = 64;
-/// Damage that is told, and no more: one wild store can do much.
+/// Damage that is said, and no more: one wild store can do much.
 const MOST_DAMAGE: usize = 100;
 
 /// What is not as it must be.
@@ -97,7 +97,7 @@ pub enum Damage {
         /// In files.
         used: u64,
     },
-    /// A lock is held, although nobody is in a call.
+    /// A lock is held, although no one is in a call.
     Lock {
         /// Of what.
         of: &'static str,
@@ -135,7 +135,7 @@ impl fmt::Display for Damage {
                 write!(formatter, "of {total} pages {free} are free, and {used} in files: expected that these are all")
             }
             Damage::Lock { of, number, core } => {
-                write!(formatter, "core {core} holds a lock of {of} {number}, and nobody is in a call")
+                write!(formatter, "core {core} holds a lock of {of} {number}, and no one is in a call")
             }
         }
     }
@@ -189,7 +189,7 @@ struct Look<'l, W> {
 }
 
 impl ScaleFs {
-    /// Looks whether all is whole. `cores` are all that were ever claimed, each the caller's: so nobody is in a call, and none begins
+    /// Looks whether all is whole. `cores` are all that were ever claimed, each the caller's: so no one is in a call, and none begins
     /// before they are given back.
     ///
     /// # Panics
@@ -330,7 +330,7 @@ impl<W: Wait> Look<'_, W> {
                 continue;
             }
             self.found.counts.processes += 1;
-            // SAFETY: processes lie there, and the table says so of this one, whom nobody ends meanwhile.
+            // SAFETY: processes lie there, and the table says so of this one, whom no one ends meanwhile.
             let process = unsafe { &*(address as usize as *const ProcessObject) };
             let number = process.relatives.number().0;
             self.found.runners.extend(process.life.runner());
@@ -382,7 +382,7 @@ impl<W: Wait> Look<'_, W> {
             let inode = node.inode();
             let number = inode.header.number().0;
             self.found.counts.inodes += 1;
-            // SAFETY: it was reached, and nobody gives it up meanwhile.
+            // SAFETY: it was reached, and no one gives it up meanwhile.
             let counted = unsafe { self.fs.counts().exact(&inode.links, self.wait) };
             if matches!(node.kind(), Kind::Pipe | Kind::Socket) {
                 nameless += 1;
@@ -556,7 +556,7 @@ mod tests {
             let key = Key::new(b"file", planted.fs.hash_seed).unwrap();
             core::mem::forget(planted.fs.root_node().directory().names.lock(&guard, &key, &Spin));
         });
-        assert_eq!(held, ["core 0 holds a lock of directory 1, and nobody is in a call"]);
+        assert_eq!(held, ["core 0 holds a lock of directory 1, and no one is in a call"]);
         let orphan = said(&|planted| {
             let node = planted.node(b"d");
             node.directory().place.parent.store(node.to_bits(), Ordering::Release);

@@ -142,7 +142,7 @@ impl OwnedScaleFs {
     /// The file system that another process has made in memory that this one has mapped, too, at the same addresses.
     ///
     /// # Errors
-    /// [`AttachError`]: nobody has, or a program that lays it out in another way.
+    /// [`AttachError`]: no one has, or a program that lays it out in another way.
     ///
     /// # Safety
     /// `metadata` leads to where [`GivenMemory::metadata`] lies, which stays as long as the value, as do the pages.

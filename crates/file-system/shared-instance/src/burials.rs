@@ -68,7 +68,7 @@ impl Burials<'_> {
         // First of all noted, so that a wait in the middle does not begin again.
         self.taken_over.borrow_mut().push(TakenOver { dead, cores: Vec::new() });
         let mut cores = Vec::new();
-        // SAFETY: it has ended, and its owner is nobody else's.
+        // SAFETY: it has ended, and its owner is no one else's.
         unsafe { take_over((self.arena, self.file_system), dead, self.heir, self, |core| cores.push(core)) };
         let mut all = self.taken_over.borrow_mut();
         let taken = all.iter_mut().find(|taken| taken.dead == dead).expect("noted above");

@@ -185,7 +185,7 @@ impl Control {
         self.first.store(process, Ordering::Release);
     }
 
-    /// Lets nobody become a core that was never used, until [`Control::open`]: who has all others is alone then. False if somebody
+    /// Lets no one become a core that was never used, until [`Control::open`]: who has all others is alone then. False if somebody
     /// else has closed it.
     pub fn close(&self, by: OwnerId) -> bool {
         self.closed_by.compare_exchange(0, by.number(), Ordering::AcqRel, Ordering::Relaxed).is_ok()

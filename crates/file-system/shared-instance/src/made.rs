@@ -87,7 +87,7 @@ pub struct SharedInstance {
 
 impl Drop for SharedInstance {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it afterwards, and this is the only time.
+        // SAFETY: no one uses it afterwards, and this is the only time.
         unsafe { ManuallyDrop::drop(&mut self.files) };
         self.seat().leave();
     }
@@ -173,7 +173,7 @@ impl SharedInstance {
     fn begin(memory: OwnedFd) -> Result<SharedInstance, MakeError> {
         // SAFETY: mapped for good, at least so much.
         let control = unsafe { Control::attach() }.map_err(MakeError::from)?;
-        // SAFETY: as above, all of it: nobody makes the file shorter.
+        // SAFETY: as above, all of it: no one makes the file shorter.
         let (arena, file_system) = unsafe { control.instance() }.ok_or(MakeError::OtherBuild)?;
         let (seat, owner) = control.seats.take(None).ok_or(MakeError::NoSeat)?;
         let taken = control.seats.get(seat).expect("taken just now");
@@ -254,7 +254,7 @@ impl SharedInstance {
         Ok(calls)
     }
 
-    /// Looks whether all is whole, as soon as nobody is in a call, which is awaited for so long. Calls of all processes wait until then.
+    /// Looks whether all is whole, as soon as no one is in a call, which is awaited for so long. Calls of all processes wait until then.
     /// Of the runners of processes those are told who have no seat.
     ///
     /// # Errors
@@ -313,7 +313,7 @@ pub enum NotInspected {
     Kept {
         /// As which core it calls.
         core: usize,
-        /// Its number; nobody's who has a seat if there is none.
+        /// Its number; no one's who has a seat if there is none.
         process: Option<i32>,
     },
 }
@@ -326,7 +326,7 @@ impl fmt::Display for NotInspected {
                 write!(formatter, "core {core} is kept by process {process}, which does not end its call")
             }
             NotInspected::Kept { core, process: None } => {
-                write!(formatter, "core {core} is kept by nobody who is there")
+                write!(formatter, "core {core} is kept by no one who is there")
             }
         }
     }

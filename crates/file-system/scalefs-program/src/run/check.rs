@@ -10,8 +10,7 @@ use nix::errno::Errno;
 use scalefs::{Inspection, Outside};
 use shared_instance::{SharedInstance, watch};
 
-use super::heir::role;
-use super::supervisor::Tree;
+use super::tree::{Tree, role};
 
 /// What the program is called as for this.
 pub(crate) const CHECK: &str = "run-check";
@@ -52,9 +51,9 @@ fn report(instance: &SharedInstance) -> Vec<String> {
     )];
     lines.extend(damage.iter().map(ToString::to_string));
     if !runners.is_empty() {
-        lines.push(format!("{} processes of the instance are run by nobody who is there", runners.len()));
+        lines.push(format!("{} processes of the instance are run by no one who is there", runners.len()));
     }
-    lines.extend(unburied(instance).map(|process| format!("process {process} has died, and nobody buries it")));
+    lines.extend(unburied(instance).map(|process| format!("process {process} has died, and no one buries it")));
     let end = if lines.len() == 1 { WHOLE } else { DAMAGED };
     lines.push(end.to_owned());
     lines

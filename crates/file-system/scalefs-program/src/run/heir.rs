@@ -6,19 +6,13 @@
 //! ```
 //! It has the memory and the name of the tree from the one that it follows: they are its standard input and output.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::os::fd::AsFd;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::{Pid, getppid};
-use shared_instance::{SharedInstance, watch};
+use nix::unistd::Pid;
 
-use super::supervisor::{self, Tree};
-use super::{Failure, finish};
+use super::tree::{Tree, role};
 
 /// What the program is called as for this.
 pub(crate) const HEIR: &str = "run-heir";
@@ -28,15 +22,6 @@ const SHORTEST_LIFE: Duration = Duration::from_millis(100);
 /// The heir of this process, ended with this.
 pub(super) struct Heir {
     child: Option<(Child, Instant)>,
-}
-
-/// This program once more, with the memory of a tree and something else for its standard input and output.
-pub(super) fn role(memory: &SharedInstance, output: OwnedFd, name: &str) -> Result<Command, String> {
-    let memory =
-        memory.memory().try_clone_to_owned().map_err(|error| format!("the memory of the instance: {error}"))?;
-    let mut command = Command::new("/proc/self/exe");
-    command.arg(name).stdin(Stdio::from(memory)).stdout(Stdio::from(output));
-    Ok(command)
 }
 
 impl Heir {
@@ -50,7 +35,7 @@ impl Heir {
         };
         let started = child();
         if let Err(why) = &started {
-            eprintln!("scalefs: nobody will follow if this process is killed: {why}");
+            eprintln!("scalefs: no one will follow if this process is killed: {why}");
         }
         Heir { child: started.ok().map(|child| (child, Instant::now())) }
     }
@@ -74,44 +59,6 @@ impl Drop for Heir {
         if let Some((child, _)) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();
-        }
-    }
-}
-
-/// The process that a heir follows, and where the tree is copied in the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Follows {
-    pub(crate) process: i32,
-    pub(crate) to: Option<PathBuf>,
-}
-
-/// `run-heir`.
-pub(crate) fn follow(follows: &Follows) -> Result<ExitCode, Failure> {
-    // What the terminal sends is not for us.
-    let (signals, _) = supervisor::hear()?;
-    let wrong = |error: std::io::Error| format!("following a supervisor: {error}");
-    let memory = std::io::stdin().as_fd().try_clone_to_owned().map_err(wrong)?;
-    let listener = UnixListener::from(std::io::stdout().as_fd().try_clone_to_owned().map_err(wrong)?);
-    wait_for(follows.process).map_err(|errno| format!("following a supervisor: {}", errno.desc()))?;
-    let instance = SharedInstance::attach(memory).map_err(|error| error.to_string())?;
-    let tree = Tree { instance, listener, to: follows.to.clone() };
-    let mut heir = Heir::start(&tree);
-    let ended = supervisor::supervise(&tree, &signals, &mut heir)?;
-    finish(&tree)?;
-    Ok(ended)
-}
-
-/// Waits for the end of the process of which this one is a child.
-fn wait_for(process: i32) -> Result<(), Errno> {
-    let Ok(ended) = watch(process) else { return Ok(()) };
-    // Another one may have its number by now.
-    if getppid().as_raw() != process {
-        return Ok(());
-    }
-    loop {
-        match poll(&mut [PollFd::new(ended.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE) {
-            Err(Errno::EINTR) => {}
-            outcome => return outcome.map(drop),
         }
     }
 }

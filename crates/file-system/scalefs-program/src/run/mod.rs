@@ -10,12 +10,14 @@
 //! Nothing is mounted, and nothing of the kernel is asked for that needs rights.
 
 mod check;
+mod follow;
 mod heir;
 pub(crate) mod names;
 mod options;
 mod program;
 mod start;
 mod supervisor;
+mod tree;
 mod unborn;
 
 use std::process::ExitCode;
@@ -23,10 +25,11 @@ use std::process::ExitCode;
 use crate::copies;
 
 use heir::Heir;
-use supervisor::Tree;
+use tree::Tree;
 
 pub(crate) use check::{CHECK, DAMAGED, WHOLE, check};
-pub(crate) use heir::{Follows, HEIR, follow};
+pub(crate) use follow::{Follows, follow};
+pub(crate) use heir::HEIR;
 pub(crate) use options::{RUN_HELP, RunOptions, name_of, parse_run};
 
 /// Why a program was not run, and with which exit code that is said, as shells have it.
@@ -58,14 +61,6 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let tree = Tree { instance: made.instance, listener, to: options.to.clone() };
     let mut heir = Heir::start(&tree);
     let ended = supervisor::supervise(&tree, &signals, &mut heir)?;
-    finish(&tree)?;
+    tree.finish()?;
     Ok(ended)
-}
-
-/// Copies the tree out, once nobody is there any more.
-fn finish(tree: &Tree) -> Result<(), String> {
-    let Some(to) = &tree.to else { return Ok(()) };
-    let copied = copies::save(tree.instance.files(), tree.instance.control().mount_point(), to)?;
-    eprintln!("scalefs: copied to {}: {copied}", to.display());
-    Ok(())
 }

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_request_reaches_who_listens_and_a_name_is_taken_once() {
         let name = format!("test-{}", std::process::id());
-        let listener = listen(&name).expect("nobody else has it");
+        let listener = listen(&name).expect("no one else has it");
         assert!(listen(&name).is_err_and(|said| said.contains("there is such a tree")));
         assert!(all().expect("Linux").contains(&name));
         let asking = std::thread::spawn({

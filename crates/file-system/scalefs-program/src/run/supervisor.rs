@@ -8,8 +8,7 @@
 
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -28,6 +27,7 @@ use shared_instance::{Control, Seat, SharedInstance, watch};
 use super::check;
 use super::heir::Heir;
 use super::names::{self, Request};
+use super::tree::Tree;
 use super::unborn::Unborn;
 
 /// So long a process can run before it is watched.
@@ -37,15 +37,6 @@ const MAINTAINS_EACH: Duration = Duration::from_millis(50);
 const SIGNALLED: u8 = 128;
 /// So long processes that are asked to end may take, before they are killed.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
-
-/// What a supervisor looks after.
-pub(super) struct Tree {
-    pub(super) instance: SharedInstance,
-    /// Under the tree's name.
-    pub(super) listener: UnixListener,
-    /// Where all is copied in the end.
-    pub(super) to: Option<PathBuf>,
-}
 
 /// All processes are to end: who waits for that, and since when.
 struct Stopping {
@@ -155,7 +146,7 @@ fn seated(instance: &SharedInstance) -> impl Iterator<Item = &Seat> {
     seats.filter(|(number, seat)| !instance.has_seat(*number) && seat.owner().is_some()).map(|(_, seat)| seat)
 }
 
-/// Whether nobody is there any more but this process.
+/// Whether no one is there any more but this process.
 fn is_over(instance: &SharedInstance) -> bool {
     seated(instance).next().is_none()
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use shared_instance::{Seat, SharedInstance};
 
-/// So long is waited for a child that is nobody's here.
+/// So long is waited for a child that is no one's here.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Seats without a process, and since when their takers have been dead.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Unborn(HashMap<(usize, u64), Instant>);
 
 impl Unborn {
-    /// Whether nobody will ever sit on a seat that was taken.
+    /// Whether no one will ever sit on a seat that was taken.
     pub(super) fn is_lost(&mut self, instance: &SharedInstance, (number, seat): (usize, &Seat)) -> bool {
         let Some(owner) = seat.owner() else { return false };
         let seats = instance.control().seats.all();

@@ -174,7 +174,7 @@ fn an_heir_that_is_killed_is_replaced() {
     running.assert_whole();
 }
 
-/// Whether nothing is wrong but that something is reached by nobody, or counted once too often: a death between two stores can cost that
+/// Whether nothing is wrong but that something is reached by no one, or counted once too often: a death between two stores can cost that
 /// (see `docs/reference/scalefs.md`).
 fn is_whole_but_for_losses(said: &str) -> bool {
     let numbers = |line: &str| {
@@ -191,7 +191,7 @@ fn is_whole_but_for_losses(said: &str) -> bool {
     first.contains(": whole: ") || last.ends_with(": damaged") && middle.into_iter().all(is_loss)
 }
 
-/// Processes change one directory, and each time any of them is killed; the tree is whole, and nobody waits for the dead.
+/// Processes change one directory, and each time any of them is killed; the tree is whole, and no one waits for the dead.
 /// `SCALEFS_KILLS` says how often.
 #[test]
 fn killed_processes_leave_a_whole_tree() {
@@ -228,7 +228,7 @@ fn killed_processes_leave_a_whole_tree() {
     assert!(is_whole_but_for_losses(&said), "after all kills, with SCALEFS_SEED={seed}: {said}");
 }
 
-/// Stores of a program into the memory of the instance are damage, and are said; they end nobody else.
+/// Stores of a program into the memory of the instance are damage, and are said; they end no one else.
 #[test]
 fn a_wild_store_is_found() {
     const WILD: &str = r#"
