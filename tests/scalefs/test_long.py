@@ -32,6 +32,8 @@ DURABLE_PARTS = 20
 POWER_CUTS_PER_PART = 5_000
 KILLS_PER_PART = 50
 WRONG_BITS_PER_PART = 1_000
+KILL_PARTS = 4
+KILLS_OF_PROGRAMS_PER_PART = 250
 STRUCTURES = sorted(
     {path.parents[1].name for path in ROOT.glob("crates/*/*/tests/histories.rs")} - {"history", "scalefs"}
 )
@@ -131,6 +133,13 @@ def test_long_runs_of_transactions_have_no_anomaly() -> None:
 
 def test_a_million_answers_are_one_transaction() -> None:
     run_test("transact", "misuse", {"ANSWERS": "1000000"})
+
+
+@pytest.mark.parametrize("seed", range(1, KILL_PARTS + 1))
+def test_killed_processes_leave_whole_trees(seed: int) -> None:
+    """A thousand kills in a tree of `scalefs run`, in parts; after each twenty `scalefs status --check` looks at it."""
+    environment = {"SCALEFS_KILLS": str(KILLS_OF_PROGRAMS_PER_PART), "SCALEFS_SEED": str(seed)}
+    run_test("scalefs-program", "running", environment, "killed_processes")
 
 
 @pytest.mark.parametrize("structure", ["ring", "log"])
