@@ -30,6 +30,7 @@ pub struct Options {
 pub struct Durable {
     files: FileSystem,
     log: Arc<Log>,
+    unhurried: Unhurried,
 }
 
 impl fmt::Debug for Durable {
@@ -85,7 +86,8 @@ impl Durable {
         let files = FileSystem::create(options.memory).map_err(OpenError::system("take memory for the instance"))?;
         let numbers = rebuild(&files, &store, image)?;
         store.know(numbers);
-        Ok(Durable { files, log: Arc::new(Log::new(store)) })
+        let log = Arc::new(Log::new(store));
+        Ok(Durable { files, unhurried: Unhurried(log.clone()), log })
     }
 
     /// Runs a closure whose calls happen at one moment, or not at all, as [`transact::Transactions::transaction`] does. When
@@ -104,7 +106,7 @@ impl Durable {
     /// # Errors
     /// As there.
     pub fn transaction_later<'d, T>(&'d self, body: impl FnMut(&Scope<'d>) -> io::Result<T>) -> io::Result<T> {
-        journaled(&self.files, &Unhurried(&self.log), body)
+        journaled(&self.files, &self.unhurried, body)
     }
 
     /// Waits until all that has happened lasts.

@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use posix_calls::InodeNumber;
 use sync::mutant::planted;
@@ -189,9 +189,9 @@ impl Journal for Log {
 }
 
 /// The same order, for transactions whose answers do not wait.
-pub(crate) struct Unhurried<'l>(pub(crate) &'l Log);
+pub(crate) struct Unhurried(pub(crate) Arc<Log>);
 
-impl Journal for Unhurried<'_> {
+impl Journal for Unhurried {
     fn take_place(&self) -> u64 {
         self.0.take_place()
     }
