@@ -28,7 +28,6 @@ SCALEFS = ROOT / "target" / "release" / "scalefs"
 SECONDS = 900
 """So long a program may take in one place: a suite on a slow machine."""
 SIZE = "1G"
-PASSED = ("ok", "success")
 LEFT = (
     r"find . \( -type d -printf '%P %y %m\n' \) -o \( -type l -printf '%P %l\n' \) -o "
     r"\( -printf '%P %y %m %s ' -exec sha256sum {} \; \) | LC_ALL=C sort"
@@ -51,12 +50,12 @@ class Program:
 def unittest_results(printed: str) -> Mapping[str, str]:
     """By test how it ended, as `python -m unittest -v` says it; what others print in between is passed over."""
     ends = r"(ok|skipped|FAIL|ERROR|expected failure)\b"
-    return dict(re.findall(r"(?m)^(test\w+ \([\w.]+\))(?:\n.*)?? \.\.\. (?:.*?)" + ends, printed))
+    return dict(re.findall(r"(?m)^(test\w+ \([\w.]+\))(?:\n.*)?? \.\.\. (?:.*\n){0,3}?.*?" + ends, printed))
 
 
 def pjdfstest_results(printed: str) -> Mapping[str, str]:
     """By test how it ended, as the crate `pjdfstest` says it."""
-    return dict(re.findall(r"(?m)^(\S+)\s+(success|FAILED|skipped)\s*$", printed))
+    return dict(re.findall(r"(?m)^(\S+) +(ok|FAILED|skipped)\s*$", printed))
 
 
 RESULTS = {"unittest": unittest_results, "pjdfstest": pjdfstest_results}
@@ -162,7 +161,7 @@ def differences(program: Program, expected: str, found: str) -> list[str]:
     there, here = program.results(expected), program.results(found)
     if not there:
         return [f"expected results of tests on tmpfs, got none: {expected[-300:]}"]
-    passed = sorted(name for name, how in there.items() if how in PASSED)
+    passed = sorted(name for name, how in there.items() if how == "ok")
     return [f"{name} passes on tmpfs, here {here.get(name, 'not')}" for name in passed if here.get(name) != there[name]]
 
 
@@ -180,7 +179,7 @@ def test(program: Program) -> bool:
     expected = outputs.pop("tmpfs")
     wrong = {place: differences(program, expected, output) for place, output in outputs.items()}
     results = program.results(expected).values() if program.results else ()
-    counted = f", {sum(how in PASSED for how in results)} tests" if program.results else ""
+    counted = f", {sum(how == 'ok' for how in results)} tests" if program.results else ""
     for place, lines in wrong.items():
         how = "as on tmpfs" if not lines else f"FAILED: {len(lines)} differences"
         say(f"{program.name} {version_of(program)}", f"in a {place}: {how}{counted}")
