@@ -64,7 +64,7 @@ impl StorageBackend for Checked {
     fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         // A page past the end is one that has not come to the disk: its checksum is to say so, and not an error.
         let there = self.0.len()?.saturating_sub(offset).min(length as u64) as usize;
-        let mut bytes = self.0.read(offset, there)?;
+        let mut bytes = if there == 0 { Vec::new() } else { self.0.read(offset, there)? };
         bytes.resize(length, 0);
         if offset == 0 && length >= LAYOUT.end {
             if !planted("durable: checksums of a closed file are not looked at") {

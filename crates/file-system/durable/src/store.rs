@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use posix_calls::{InodeNumber, Kind, Permissions};
 use redb::{Builder, Database, ReadableTable, Table, TableDefinition, WriteTransaction};
@@ -384,7 +385,10 @@ fn read_records(storage: Box<dyn redb::StorageBackend>) -> Result<(Database, Hea
     let damaged = |error: io::Error| OpenError::damaged(format!("its records: {error}"));
     let checked = Checked::open(storage).map_err(OpenError::system("measure the records"))?;
     let checked = checked.ok_or_else(|| OpenError::damaged("its records are shorter than empty ones"))?;
-    let database = builder().create_with_backend(checked).map_err(|error| match error {
+    // Pages that are free before long have no checksum that is looked at: where a file ends before one, redb panics.
+    let opened = catch_unwind(AssertUnwindSafe(|| builder().create_with_backend(checked)));
+    let opened = opened.map_err(|_| OpenError::damaged("its records lead past their end"))?;
+    let database = opened.map_err(|error| match error {
         redb::DatabaseError::Storage(redb::StorageError::Io(error)) if error.kind() != io::ErrorKind::InvalidData => {
             OpenError::System { action: "read the records".into(), error }
         }
