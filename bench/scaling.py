@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.areas.scale import FREE, MAINTENANCE, OPERATIONS
+from bench.areas.scale import FREE, MAINTENANCE, OPERATIONS, PER_CORE, PICTURE
 from bench.figure import Figure, number
 
 _NAME = re.compile(r"(?P<benchmark>\S+), (?P<cores>\d+) cores: (?P<what>.+)")
@@ -18,6 +18,33 @@ How often a line goes from core to core, per operation; `commutant scale` says w
 themselves. After it: by maintenance, and what that makes operations miss. What commutes is to have 0 before the stroke.
 """
 
+THROUGHPUT = f"""
+### Throughput, next to the paper's
+Figure 7 of *The Scalable Commutativity Rule*, up to its 80 cores. Ours is what a core gets done of what it does alone:
+the instructions of an operation may grow with the cores, and lines are waited for. It is predicted, theirs measured.
+
+![Predicted throughput per core of statbench, openbench and mailbench]({PICTURE})
+
+| plot | theirs | ours |
+| --- | --- | --- |
+| (a) statbench | `fstatx` keeps its throughput per core up to 80 cores; `fstat` loses it | `statx`, `stat` |
+| (b) openbench | `open` with O_ANYFD keeps it; with the lowest number it is lost | `open-any`, `open` |
+| (c) mailbench | commutative calls: 7.5 times from 10 to 80 cores; standard ones collapse | `mail-any`, `mail` |
+"""
+
+LIMITS = """### What a simulation can show, and what it cannot
+**It can show** which lines go from core to core, how often per operation, and who passes them on. That is counted,
+access by access, in the code that runs elsewhere, too. No transfers at 256 cores is a statement about the code,
+whatever the machine. A variable that every operation moves is one on every machine with coherent caches, and its
+place in the code is right. The same seed gives the same counts, on a busy machine and on a quiet one.
+
+**It cannot show** how long anything takes. Caches here have no end and no sets, no memory is near or far, no
+bandwidth is used up, nothing is fetched ahead, and a lock that is held keeps others waiting only as long as its
+line is on its way. Throughput is predicted from counts, with constants of one machine; [the
+guide](guides/scaling.md#what-is-predicted) has the model, and each result says how far a constant moves it. How
+cores take turns is drawn, not measured: real cores meet more often where operations last longer. Two real cores can
+judge a prediction for two, and none for 80."""
+
 
 def section(area: Mapping[str, Any] | None) -> list[str]:
     """Lines of Markdown; none where nothing was measured."""
@@ -28,7 +55,7 @@ def _lines(area: Mapping[str, Any]) -> Iterator[str]:
     table: dict[str, dict[int, dict[str, float]]] = {}
     for entry in area["figures"]:
         figure = Figure.from_json(entry)
-        if found := _NAME.fullmatch(figure.name):
+        if (found := _NAME.fullmatch(figure.name)) and found["what"] != PER_CORE:
             of_benchmark = table.setdefault(found["benchmark"], {})
             of_benchmark.setdefault(int(found["cores"]), {})[found["what"]] = figure.median
     cores = sorted({number_ for row in table.values() for number_ in row})
@@ -40,6 +67,8 @@ def _lines(area: Mapping[str, Any]) -> Iterator[str]:
     for benchmark, row in table.items():
         cells = (_cell(row[one]) if one in row else "" for one in cores)
         yield f"| `{benchmark}` | {'yes' if benchmark in FREE else ''} | {' | '.join(cells)} |"
+    yield THROUGHPUT
+    yield LIMITS
 
 
 def _cell(values: Mapping[str, float]) -> str:

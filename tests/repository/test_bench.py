@@ -165,9 +165,10 @@ def test_the_table_of_transfers_has_a_row_for_each_benchmark() -> None:
         {"benchmark": name, "steps": [step, {**step, "cores": 32, "transfers": 2.0}]} for name in ("statx", "stat")
     ]
     figures = [figure for document in documents for figure in scale.figures_of(document, "command")]
-    assert [figure.met for figure in figures] == [True, False, False, False, None, False, None, False]
+    assert [figure.met for figure in figures] == [True, False, False, False, None, None, None, None]
     area = {"date": "2026-01-01", "machine": {"commit": "0123456789"}, "figures": [one.to_json() for one in figures]}
-    *_, first, second = scaling.section(area)
+    lines = scaling.section(area)
+    first, second = (line for line in lines if line.startswith("| `stat"))
     assert first == "| `statx` | yes | 0 / 0.750 | 2.00 / 0.750 |"
     assert second == "| `stat` |  | 0 / 0.750 | 2.00 / 0.750 |"
     assert scaling.section(None) == []
@@ -181,3 +182,15 @@ def test_the_table_of_durable_commits_has_peers_of_the_same_sizes() -> None:
         for size in (durable.SMALL, durable.LARGE)
     }
     assert durable.TABLE(figures)[2] == "| append and fdatasync | 4.80 ms | 4.80 ms |"
+
+
+def test_the_curves_of_throughput_have_a_point_for_each_number_of_cores() -> None:
+    steps = [{"cores": cores, "predicted": {"operation_ns": 5.0 * cores}} for cores in (1, 10, 20)]
+    documents = [{"benchmark": name, "steps": steps} for names in scale.CURVES.values() for name in names]
+    figures = [figure for document in documents for figure in scale.curve_of(document, "command")]
+    assert (figures[1].name, figures[1].median) == ("statx, 10 cores: predicted throughput per core", 0.1)
+    picture = scale.drawn(figures)
+    assert picture.count("<polyline") == len(documents)
+    assert all(title in picture for title in scale.CURVES)
+    area = {"date": "2026-01-01", "machine": {"commit": "0123456789"}, "figures": [one.to_json() for one in figures]}
+    assert not any(line.startswith("| `statx`") for line in scaling.section(area)), "no row of transfers"

@@ -2,6 +2,9 @@
 //! --test models`.
 #![cfg(any(loom, shuttle))]
 
+// What came of an execution: no part of the model.
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use maxima::{Maxima, MaximaConfig, Maximum};
 use percpu::model::ModelArena;
 use percpu::{Arena, Core};
@@ -48,6 +51,24 @@ fn exact(order: &'static [usize]) {
             }),
         ]
     });
+}
+
+/// Each of two cores raises an object of its own, and then reads the other's: one of them sees what the other did.
+fn one_sees_the_other(order: &'static [usize]) {
+    let seen: &'static [AtomicU64; 2] = Box::leak(Box::new([const { AtomicU64::new(0) }; 2]));
+    run(order, 2, |arena, _| {
+        let objects = [(); 2].map(|()| &*arena.place(Maximum::new([1])).unwrap());
+        let role = |own: usize| -> Role {
+            Box::new(move |maxima, core| {
+                raise(maxima, core, objects[own], 3);
+                // A read in the middle of a raise sees that there is one.
+                let [word] = maxima.try_read(objects[1 - own]).unwrap_or([3]);
+                seen[own].store(word, Ordering::Relaxed);
+            })
+        };
+        vec![role(0), role(1)]
+    });
+    assert!(seen.iter().any(|word| word.load(Ordering::Relaxed) == 3), "neither saw what the other did");
 }
 
 /// An eviction moves words to the object while somebody reads.
@@ -105,6 +126,14 @@ fn check(preemptions: usize, orders: &[&'static [usize]], mutant: &'static str, 
 #[test]
 fn reads_are_exact() {
     check(1, &[&[0, 1], &[1, 0]], "maxima: single collect", exact);
+}
+
+#[test]
+fn of_two_that_raise_and_read_one_sees_the_other() {
+    for order in [&[0, 1], &[1, 0]] {
+        sync::model::explore(2, 2, move || one_sees_the_other(order));
+        sync::model::must_catch_reordering("percpu: no fence before the limit", 2, move || one_sees_the_other(order));
+    }
 }
 
 #[test]
