@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.areas.scale import PER_CORE
 from bench.figure import Figure, number
 from bench.highlights import rows
 from bench.machine import describe
@@ -125,7 +126,8 @@ def _section(name: str, area: Mapping[str, Any]) -> str:
         *([f"![{area['title']}](../{area['picture']})", ""] if "picture" in area else []),
         "| figure | median | smallest to largest | goal | command |",
         "| --- | --- | --- | --- | --- |",
-        *(_row(figure) for figure in figures),
+        # The others are points of the area's picture.
+        *(_row(figure) for figure in figures if not figure.name.endswith(PER_CORE)),
         "",
     ]
     return "\n".join(lines)

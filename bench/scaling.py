@@ -39,7 +39,7 @@ whatever the machine. A variable that every operation moves is one on every mach
 place in the code is right. The same seed gives the same counts, on a busy machine and on a quiet one.
 
 **It cannot show** how long anything takes. Caches here have no end and no sets, no memory is near or far, no
-bandwidth is used up, nothing is fetched ahead, and a lock that is held keeps others waiting only as long as its
+bandwidth is used up, and nothing is fetched ahead. A lock that is held keeps others waiting only as long as its
 line is on its way. Throughput is predicted from counts, with constants of one machine; [the
 guide](guides/scaling.md#what-is-predicted) has the model, and each result says how far a constant moves it. How
 cores take turns is drawn, not measured: real cores meet more often where operations last longer. Two real cores can

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use libc::{clockid_t, timespec};
 use preload::next;
 
+use crate::reason::Reason;
 use crate::scheduler::Inside;
 use crate::system;
-use crate::waits::{Reason, Woken};
+use crate::waits::Woken;
 
 fn fail_by(errno: c_int) -> c_long {
     // SAFETY: this thread's own.

@@ -20,6 +20,7 @@ mod locks;
 mod operations;
 mod options;
 mod own_code;
+mod reason;
 mod scheduler;
 mod start;
 mod system;

@@ -11,8 +11,9 @@ use libc::{
 };
 use preload::next;
 
+use crate::reason::Reason;
 use crate::scheduler::{Barrier, Inside};
-use crate::waits::{Reason, Woken};
+use crate::waits::Woken;
 
 type Mutex = *mut pthread_mutex_t;
 type Lock = *mut pthread_rwlock_t;

@@ -4,9 +4,9 @@ use transfer_marks as mark;
 
 use crate::interruptions;
 use crate::own_code;
+use crate::reason::Reason;
 use crate::scheduler::{Inside, Phase, State};
 use crate::system;
-use crate::waits::Reason;
 
 /// A thread begins an operation.
 #[unsafe(no_mangle)]

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use transfer_marks as mark;
 
 use crate::options::Options;
+use crate::reason::Reason;
 use crate::system;
-use crate::waits::Reason;
 
 /// Most threads at a time.
 const MOST_THREADS: usize = 1024;

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use libc::{pthread_attr_t, pthread_key_t, pthread_t};
 use preload::next;
 
+use crate::reason::Reason;
 use crate::scheduler::{Inside, State, leave_for_good};
-use crate::waits::Reason;
 
 type Function = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
