@@ -25,6 +25,7 @@ OVERTAKEN_MS = 600_000
 """Of each structure; a round of chosen schedules takes a tenth of a millisecond to one and a half."""
 NOT_COMMUTING_PER_PART = 100_000
 RIGHTS_PARTS = 10
+SEQUENCES_PARTS = 10
 OTHER_SEEDS = 5
 ADYA_RUNS = 2_000
 POOL_CALLS = 10_000_000
@@ -67,6 +68,13 @@ def test_random_cases_of_other_seeds(number: int) -> None:
 def test_random_calls_against_tmpfs(part: int) -> None:
     seed = 1 + part * (CALLS_PER_PART // CALLS_PER_SEED)
     run_test("scalefs", "tmpfs", {"SCALEFS_FUZZ_CALLS": str(CALLS_PER_PART), "SCALEFS_FUZZ_SEED": str(seed)})
+
+
+@pytest.mark.parametrize("part", range(1, SEQUENCES_PARTS + 1))
+def test_all_sequences_of_six_calls_are_those_of_plain(part: int) -> None:
+    """In parts, as rights are."""
+    environment = {"SCALEFS_SEQUENCE_CALLS": "6", "SCALEFS_SEQUENCES": f"{part}/{SEQUENCES_PARTS}"}
+    run_test("scalefs", "tmpfs", environment, "all_short_sequences")
 
 
 @pytest.mark.parametrize("part", range(1, RIGHTS_PARTS + 1))

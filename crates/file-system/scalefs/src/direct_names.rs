@@ -385,7 +385,9 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
                 }
                 Ok(put) => {
                     let gone = source.prepare_remove(operation.tag());
-                    let links = replaced.map(|node| &node.inode().links);
+                    let is_forgotten = planted("scalefs: rename forgets a link where names have come and gone")
+                        && self.names(target_directory).version(&self.guard, target_key) >> 8 > 3;
+                    let links = replaced.filter(|_| !is_forgotten).map(|node| &node.inode().links);
                     if let Some(links) = links {
                         // SAFETY: the name leads to the inode; the count is settled before the next one.
                         unsafe { counts.prepare(core, links, -1, operation.tag()) };

@@ -119,8 +119,12 @@ impl Bucket {
     /// With the lock held, before an entry with this hash becomes the head.
     #[inline]
     pub(crate) fn will_hold(&self, hash: u64) {
-        let filter = &self.head.filter;
-        filter.store(filter.load(Ordering::Relaxed) | filter_bit(hash), Ordering::Release);
+        let (filter, bit) = (&self.head.filter, filter_bit(hash));
+        let held = match sync::mutant::planted("hashdir: a name that comes back goes from the filter") {
+            false => filter.load(Ordering::Relaxed) | bit,
+            true => filter.load(Ordering::Relaxed) ^ bit,
+        };
+        filter.store(held, Ordering::Release);
         self.note_change();
     }
 

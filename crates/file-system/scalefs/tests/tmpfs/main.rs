@@ -14,6 +14,7 @@ mod host_data;
 #[cfg(fuzzing)]
 mod planted;
 mod rights_table;
+mod sequences;
 mod systems;
 
 use std::ops::Range;

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::corners::Corners;
 use crate::host::with_host;
 use crate::systems::ours::Memory;
-use crate::{DATA, Draw, NAMES, SMALL, Search, check_removed_directories, rights_table, search, seeds};
+use crate::{DATA, Draw, NAMES, SMALL, Search, check_removed_directories, rights_table, search, seeds, sequences};
 use pages::PAGE_BYTES;
 
 /// In the words of docs/notes/planted-faults.md.
@@ -37,6 +37,12 @@ const FAULTS: [&str; 24] = [
     "calls: a file that is too large is no space",
     "calls: O_APPEND says nothing to pwrite",
     "calls: truncate asks for no right",
+];
+
+/// What is found by all short sequences: with how many calls, and not with fewer.
+const FAULTS_OF_SEQUENCES: [(&str, usize); 2] = [
+    ("hashdir: a name that comes back goes from the filter", 3),
+    ("scalefs: rename forgets a link where names have come and gone", 5),
 ];
 
 /// After how many calls of a kind of sequences the fault shows. A panic of ScaleFS is a finding as well.
@@ -90,4 +96,12 @@ fn planted_faults_of_calls_are_found_by_random_calls() {
         }
     }
     assert!(missed.is_empty(), "missed: {missed:#?}");
+}
+
+#[test]
+fn planted_faults_of_few_calls_are_found_by_all_short_sequences() {
+    for (fault, calls) in FAULTS_OF_SEQUENCES {
+        assert!(!sequences::shows(fault, calls - 1), "{fault}: fewer than {calls} calls show it");
+        assert!(sequences::shows(fault, calls), "{fault}: no sequence of {calls} calls shows it");
+    }
 }
