@@ -17,7 +17,7 @@ use crate::state::State;
 #[derive(Clone, Copy, Debug)]
 pub struct Description<'v> {
     pub(crate) number: u64,
-    node: Node<'v>,
+    pub(crate) node: Node<'v>,
     mode: AccessMode,
 }
 
@@ -77,6 +77,7 @@ impl State {
         open_file.descriptors -= 1;
         if open_file.descriptors == 0 {
             self.open_files.remove(&number);
+            self.unlock_of_description(number);
             self.release(object);
         }
     }
@@ -110,8 +111,15 @@ impl Call<'_> {
         state.count_descriptor(open_file);
         let old = self.process.descriptors.borrow_mut().insert(number, (open_file, on_exec));
         if let Some((old, _)) = old {
-            state.drop_descriptor(old);
+            self.close_one(state, old);
         }
+    }
+
+    /// A descriptor of the process does not lead to a description any more.
+    fn close_one(&self, state: &mut State, open_file: u64) {
+        let object = state.open_file(open_file).object;
+        state.unlock_of_process(object, self.process.number);
+        state.drop_descriptor(open_file);
     }
 
     pub(crate) fn leads_to(&self, number: u32) -> Result<(u64, OnExec), Errno> {
@@ -243,7 +251,7 @@ impl DataOperations for Call<'_> {
         let mut state = self.change()?;
         let closed = self.process.descriptors.borrow_mut().remove(&number);
         if let Some((open_file, _)) = closed {
-            state.drop_descriptor(open_file);
+            self.close_one(&mut state, open_file);
         }
         Ok(closed.is_some())
     }

@@ -27,6 +27,8 @@
 mod call;
 mod changes;
 mod data;
+mod lock_state;
+mod locks;
 mod memory;
 mod names;
 mod object;

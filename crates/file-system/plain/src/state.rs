@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use posix_calls::Permissions;
 
+use crate::lock_state::Locks;
 use crate::object::{Body, Directory, Number, Object, PAGE_BYTES};
 use crate::process_state::{Children, OpenFile, Space};
 
@@ -43,6 +44,10 @@ pub(crate) struct State {
     /// Of processes that run, by number.
     pub(crate) children: BTreeMap<u64, Children>,
     made_processes: u64,
+    /// Of files that have any.
+    pub(crate) locks: BTreeMap<Number, Vec<Locks>>,
+    /// By process that waits for a lock: the process that has it, and of which file.
+    pub(crate) waits: BTreeMap<u64, (u64, Number)>,
     pub(crate) limits: Limits,
     pub(crate) used: Limits,
 }
@@ -94,6 +99,8 @@ impl Plain {
             made_spaces: 0,
             children: BTreeMap::new(),
             made_processes: 0,
+            locks: BTreeMap::new(),
+            waits: BTreeMap::new(),
             limits,
             used: Limits { inodes: 0, pages: 0 },
         };

@@ -122,8 +122,8 @@ pub fn reopen<'v, D: DataOperations>(
     process.install(handle, owner.mode(description), options.status, (options.number, options.on_exec))
 }
 
-/// What a pipe's or a socket's descriptor sees; other objects are always ready (POSIX `poll`). Of a socket: whether a message
-/// waits, and whether its peer has gone.
+/// What a pipe's or a socket's descriptor sees; other objects are always ready (POSIX `poll`). An end of a pipe whose other one has
+/// gone is ready, as by `select` on Linux. Of a socket: whether a message waits, and whether its peer has gone.
 ///
 /// # Errors
 /// EBADF if the descriptor is not open.

@@ -59,6 +59,8 @@ pub enum Errno {
     EDEADLK = 35,
     /// File name too long.
     ENAMETOOLONG = 36,
+    /// No memory for another lock of a file.
+    ENOLCK = 37,
     /// Directory not empty.
     ENOTEMPTY = 39,
     /// Too many symbolic links.

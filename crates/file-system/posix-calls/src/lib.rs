@@ -1,6 +1,6 @@
 //! POSIX's rules for files, directories, descriptors and pipes, over any implementation of operations on objects.
 //!
-//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`sockets`], [`memory`], [`processes`]) holds the rules:
+//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`locks`], [`sockets`], [`memory`], [`processes`]) holds the rules:
 //! which checks, in which order, with which errno. It reaches objects only through [`ObjectOperations`] and
 //! [`DataOperations`], each operation on one object (or a compound one, with its steps written beside it). What runs the
 //! operations is chosen by type, so that a call costs nothing for it.
@@ -11,11 +11,13 @@
 //! stat access chmod chown ...     attributes.rs  │
 //! read write lseek dup pipe ...   data.rs        │     the same by path: path_data.rs
 //! O_PATH O_TMPFILE linkat by handle  handles.rs  │
+//! fcntl(F_SETLK) flock            locks.rs       │
 //! socketpair bind send receive    sockets.rs     │
 //! mmap munmap mprotect            memory.rs      │
 //! posix_spawn wait                processes.rs   ┘
 //!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
 //!        │ DataOperations         data_operations.rs
+//!        │ LockOperations         lock_operations.rs
 //!        │ MemoryOperations       memory_operations.rs
 //!        │ ProcessOperations      process_operations.rs
 //!        │ NameChanges            name_changes.rs          many names at one moment: for transactions
@@ -47,6 +49,8 @@ mod fault;
 mod fields;
 pub mod handles;
 mod kind;
+mod lock_operations;
+pub mod locks;
 pub mod memory;
 mod memory_operations;
 mod name_changes;
@@ -71,6 +75,9 @@ pub use errno::Errno;
 pub use fault::{Failed, OperationError};
 pub use fields::{Attributes, Fields};
 pub use kind::{InodeNumber, Kind, Permissions, SET_GROUP, SET_USER, STICKY};
+pub use lock_operations::{
+    ForeignLock, LockKind, LockMode, LockOperations, LockRange, LockRefusal, LockRequest, LockWait, Patience,
+};
 pub use memory_operations::{AccessError, Growth, MemoryOperations, Place, Protection, SPACE_PAGES, Sharing, Source};
 pub use name_changes::{
     AttributeChange, AttributeChanges, Claim, Claimed, Decision, Moment, NameChange, NameChanges, Precedence, Stance,

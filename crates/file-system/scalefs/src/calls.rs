@@ -1,7 +1,7 @@
-//! Calls of one process by one core, for what makes several: reads and writes that wait.
+//! Calls of one process by one core, for what makes several: reads, writes and locks that wait.
 
 use percpu::Core;
-use posix_calls::Calls;
+use posix_calls::{Calls, Errno, LockRequest, locks};
 use sync::WaitReason;
 
 use crate::direct_data::InProcess;
@@ -34,5 +34,18 @@ impl<H: Host> Calls for ProcessCalls<'_, H> {
 
     fn wait(&self, round: u32) {
         self.host.wait(WaitReason::Pipe, round);
+    }
+}
+
+impl<H: Host> ProcessCalls<'_, H> {
+    /// Locks bytes of a file, or all of it, once no other's lock is in the way.
+    ///
+    /// # Errors
+    /// As [`locks::ask`], but for EAGAIN.
+    pub fn lock(&self, fd: u32, request: &LockRequest) -> Result<(), Errno> {
+        locks::until_locked(
+            |waited| locks::ask_again(&self.begin(), fd, request, waited),
+            |wait_for, round| self.file_system.wait_for_lock(wait_for, self.host, round),
+        )
     }
 }

@@ -20,11 +20,13 @@ use sync::atomic::{AtomicU64, Ordering};
 use crate::budget::Budget;
 use crate::claims::Claims;
 use crate::directory::Directory;
+use crate::file_locks::LockNote;
 use crate::hand::Hand;
 use crate::identity::Identity;
 use crate::inode::{Inode, Named};
 use crate::inode_ref::InodeRef;
 use crate::instance::{Own, ScaleFs, ScaleFsConfig};
+use crate::lock_waits::LockWaits;
 use crate::noted::Noted;
 use crate::place::Place;
 
@@ -100,6 +102,7 @@ impl ScaleFs {
             inodes: Budget::create(arena, config.inode_limit)?,
             sockets,
             claims: Claims::create(arena)?,
+            lock_waits: NonNull::from(LockWaits::create(arena)?),
             // SAFETY: used with cores of this arena and guards of these epochs, whose maintenance frees nodes.
             processes: CacheLine(unsafe { RadixArray::new() }),
             // SAFETY: what is made lies in the arena itself, with what keeps it.
@@ -118,6 +121,7 @@ impl ScaleFs {
                     moving_offset: AtomicU64::new(0),
                     family: AtomicU64::new(0),
                     hand: Hand::new(),
+                    locks: LockNote::new(),
                 })
             }?,
         })?;

@@ -1,7 +1,7 @@
 //! Open file descriptions: what descriptors lead to (POSIX.1-2017, 3.258), and what of them is shared when.
 //!
 //! ```text
-//! │ node, access, flags   64 │ references, reach 128 │ offset, moves, lock 192 │
+//! │ node, access, flags, upkeep   64 │ references, reach 128 │ offset, moves, lock 192 │
 //! ```
 //! Calls that do not use the offset read the first line only. A call takes no reference: it found the description in a
 //! table, whose reference counts, and a description is freed only after every core has maintained, which none does in a
@@ -23,14 +23,16 @@ use pages::PAGE_BYTES;
 #[cfg(feature = "std")]
 use percpu::CoreIndex;
 use percpu::{ArenaObject, CacheLine, Core, CoreLock, CoreLockGuard, LockRank, ObjectKind, OutOfMemory, object_kind};
-use posix_calls::{AccessMode, Kind, Offset, PipeEnd, StatusFlags};
+use posix_calls::{AccessMode, Kind, LockKind, Offset, PipeEnd, StatusFlags};
 use refcache::{Counted, CountedKind};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::mutant::planted;
 
+use crate::file_locks::Leaving;
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
+use crate::lock_list::LockOwner;
 
 /// Kind of the count of descriptors, for the callback of `RefCache::maintain`.
 pub(crate) const KIND_DESCRIPTION: CountedKind = CountedKind(3);
@@ -40,6 +42,7 @@ pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open 
     "node" = opened.0.node,
     "mode" = opened.0.mode,
     "status" = opened.0.status,
+    "upkeep" = opened.0.upkeep,
     "references" = references.0.counted,
     "reach of the offset" = references.0.reach,
     "offset" = position.0.offset,
@@ -67,7 +70,14 @@ pub(crate) struct OpenedFile {
     pub(crate) mode: AccessMode,
     /// Atomic.
     status: AtomicU32,
+    /// Atomic, never less: what must be done when a descriptor that leads here is closed ([`ENDS`], [`LOCKS`]).
+    upkeep: AtomicU32,
 }
+
+/// It is an end that is counted by its descriptors.
+const ENDS: u32 = 1;
+/// It has had locks, or has waited for one.
+const LOCKS: u32 = 2;
 
 /// What is written seldom. The count comes first: see [`DescriptionPtr::of_references`].
 #[repr(C)]
@@ -165,7 +175,8 @@ impl DescriptionPtr {
         mode: AccessMode,
         status: StatusFlags,
     ) -> Result<DescriptionPtr, OutOfMemory> {
-        let opened = OpenedFile { node, mode, status: AtomicU32::new(status.bits()) };
+        let upkeep = AtomicU32::new(if node.kind().is_seekable() { 0 } else { ENDS });
+        let opened = OpenedFile { node, mode, status: AtomicU32::new(status.bits()), upkeep };
         let position = Position { offset: AtomicU64::new(0), moves: AtomicU64::new(0), lock: CoreLock::new() };
         let references =
             References { counted: Counted::new(1, KIND_DESCRIPTION), reach: AtomicU64::new(PAGE_BYTES as u64) };
@@ -202,7 +213,16 @@ impl DescriptionPtr {
     /// Whether the last descriptor that is closed is told so at once.
     #[inline]
     pub(crate) fn counts_descriptors(self) -> bool {
-        !self.get().opened.node.kind().is_seekable()
+        self.get().opened.upkeep.load(Ordering::Acquire) != 0
+    }
+
+    /// From now on the last descriptor that is closed is told so at once: it gives up locks.
+    pub(crate) fn will_have_locks(self) {
+        let upkeep = &self.get().opened.upkeep;
+        // Look without writing first.
+        if upkeep.load(Ordering::Relaxed) & LOCKS == 0 {
+            upkeep.fetch_or(LOCKS, Ordering::SeqCst);
+        }
     }
 
     /// One descriptor more: the first one, or one that is counted while another one is open.
@@ -243,16 +263,54 @@ impl DescriptionPtr {
     }
 
     /// Closes a descriptor that is in no table any more: the core's hand is empty then.
+    #[inline]
     pub(crate) fn release(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        if self.counts_descriptors() {
+            return self.release_counted(fs, core, wait);
+        }
+        fs.hand(core).empty();
+        self.get().change_references(fs, core, -1);
+        // It has got locks since, by another descriptor, whose own close may have come before this one was counted.
+        if self.counts_descriptors() {
+            self.give_up_locks(fs, core, wait);
+        }
+    }
+
+    /// As [`DescriptionPtr::release`], of what is counted, or may have locks.
+    #[cold]
+    fn release_counted(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
         fs.hand(core).close(self.address());
         self.close_end(fs, core, wait);
-        self.release_reference(fs, core);
+        self.release_reference(fs, core, wait);
     }
 
     /// The last part of [`DescriptionPtr::release`].
-    pub(crate) fn release_reference(self, fs: &ScaleFs, core: &Core<'_>) {
+    #[cold]
+    pub(crate) fn release_reference(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        let may_have_locks = self.get().opened.upkeep.load(Ordering::Acquire) & LOCKS != 0;
+        let note = fs.lock_note(core);
+        if may_have_locks {
+            let leaving = Leaving { description: self.address(), ..Leaving::default() };
+            note.note(self.get().opened.node.to_bits(), leaving);
+        }
         fs.hand(core).empty();
         self.get().change_references(fs, core, -1);
+        if may_have_locks {
+            self.give_up_locks(fs, core, wait);
+            note.forget();
+        }
+    }
+
+    /// Gives up the locks of the description if no descriptor leads to it any more.
+    pub(crate) fn give_up_locks(self, fs: &ScaleFs, core: &Core<'_>, wait: &impl Wait) {
+        // SAFETY: it is freed only after every core has maintained, which none does in a call.
+        let count = unsafe { fs.counts().exact(&self.get().references.counted, wait) };
+        // Who dies in a close may leave one descriptor too many counted (`hand.rs`): then its locks stay.
+        let is_closed = count == 0;
+        if is_closed && !planted("scalefs: locks stay when the last descriptor is closed") {
+            let owns = |owner: LockOwner| owner.kind != LockKind::Process && owner.identity == self.address();
+            fs.give_up_locks(core, self.get().opened.node, wait, owns);
+        }
     }
 
     /// The pipe's end that its descriptors are.
@@ -298,6 +356,7 @@ impl Description {
         self.opened.status.store(status.bits(), Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn change_references(&self, fs: &ScaleFs, core: &Core<'_>, change: i64) {
         // SAFETY: a descriptor leads here, or did in this call.
         unsafe { fs.counts().change(core, &self.references.counted, change) };

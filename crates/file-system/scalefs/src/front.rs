@@ -15,8 +15,8 @@ use percpu::OwnerId;
 use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::names::RenameMode;
 use posix_calls::{
-    Attributes, Credentials, DataOperations, Errno, Fields, Follow, Kind, OpenFlags, Start, StatusFlags, attributes,
-    directories, names,
+    Attributes, Credentials, DataOperations, Errno, Fields, Follow, ForeignLock, Kind, LockMode, LockRefusal,
+    LockRequest, LockWait, OpenFlags, Start, StatusFlags, attributes, directories, locks, names,
 };
 
 use crate::direct::Direct;
@@ -42,6 +42,13 @@ impl Shared {
         }
         drop(lease);
         result.map_err(io::Error::from)
+    }
+}
+
+impl Shared {
+    /// Waits until a lock may be free. The caller is in no call.
+    fn wait_for_lock(&self, busy: LockWait, round: u32) {
+        self.seats.file_system().wait_for_lock(busy, &Outside, round);
     }
 }
 
@@ -227,6 +234,11 @@ impl FileSystem {
     #[must_use]
     pub fn keeper(&self) -> std::boxed::Box<dyn commit::Keeper> {
         std::boxed::Box::new(KeptOpen(self.0.clone()))
+    }
+
+    /// Waits until a lock of a file may be free that was refused ([`LockRefusal::Busy`]). No call of the thread is to be under way.
+    pub fn wait_for_lock(&self, busy: LockWait, round: u32) {
+        self.0.wait_for_lock(busy, round);
     }
 
     /// Whether this is the process that made the file system, and no child of it, whose calls are refused.
@@ -599,6 +611,79 @@ impl File {
     pub fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         let offset = i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
         self.0.call(|call| data::write_at(call, self.0.fd, buffer, offset))
+    }
+
+    /// Locks all of the file, once no other lock of it is in the way (BSD `flock`): as [`std::fs::File::lock`]. The lock is of
+    /// the handle and its clones, and ends with the last of them. No call of the thread is to be under way, or it waits for itself.
+    ///
+    /// # Errors
+    /// ENOLCK without memory.
+    pub fn lock(&self) -> io::Result<()> {
+        self.lock_waiting(&LockRequest::whole(LockMode::Exclusive))
+    }
+
+    /// As [`File::lock`], but that others may lock it so, too.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn lock_shared(&self) -> io::Result<()> {
+        self.lock_waiting(&LockRequest::whole(LockMode::Shared))
+    }
+
+    /// As [`File::lock`], at once.
+    ///
+    /// # Errors
+    /// EAGAIN ([`io::ErrorKind::WouldBlock`]) if another lock is in the way; ENOLCK.
+    pub fn try_lock(&self) -> io::Result<()> {
+        self.set_lock(&LockRequest::whole(LockMode::Exclusive))
+    }
+
+    /// As [`File::lock_shared`], at once.
+    ///
+    /// # Errors
+    /// As [`File::try_lock`].
+    pub fn try_lock_shared(&self) -> io::Result<()> {
+        self.set_lock(&LockRequest::whole(LockMode::Shared))
+    }
+
+    /// Gives the lock of the handle up, if it has one.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn unlock(&self) -> io::Result<()> {
+        self.set_lock(&LockRequest { mode: None, ..LockRequest::whole(LockMode::Shared) })
+    }
+
+    /// Locks or unlocks a range of the file, on behalf of the file system's process or of the handle and its clones (POSIX `fcntl`
+    /// with F_SETLK and F_OFD_SETLK).
+    ///
+    /// # Errors
+    /// As [`locks::ask`].
+    pub fn set_lock(&self, request: &LockRequest) -> io::Result<()> {
+        self.0.call(|call| locks::set(call, self.0.fd, request))
+    }
+
+    /// As [`File::set_lock`], once no other lock is in the way.
+    ///
+    /// # Errors
+    /// As there, but for EAGAIN.
+    pub fn lock_waiting(&self, request: &LockRequest) -> io::Result<()> {
+        let shared = &self.0.shared;
+        let ask = |waited| {
+            let asked = shared.call(|call| Ok(locks::ask_again(call, self.0.fd, request, waited)));
+            // In a child of `fork`.
+            asked.unwrap_or(Err(LockRefusal::Failed(Errno::EIO)))
+        };
+        let wait = |busy, round| shared.wait_for_lock(busy, round);
+        Ok(locks::until_locked(ask, wait)?)
+    }
+
+    /// The lock that is in the way of a request, if one is (POSIX `fcntl` with F_GETLK).
+    ///
+    /// # Errors
+    /// None today.
+    pub fn lock_in_the_way(&self, request: &LockRequest) -> io::Result<Option<ForeignLock>> {
+        self.0.call(|call| locks::in_the_way(call, self.0.fd, request))
     }
 
     /// Another handle with the same offset (POSIX `dup`).

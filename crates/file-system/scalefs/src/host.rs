@@ -1,5 +1,6 @@
 //! What the file system asks of whoever calls it: how to wait, and what time it is.
 
+use sync::atomic::AtomicU32;
 use sync::{Spin, Wait, WaitReason};
 
 /// The caller's side of a call. The file system has no clock and no scheduler of its own.
@@ -30,6 +31,14 @@ impl<H: Wait> Wait for Owning<H> {
     #[inline]
     fn wait(&self, reason: WaitReason, round: u32) {
         self.0.wait(reason, round);
+    }
+
+    fn wait_while(&self, word: &AtomicU32, seen: u32, reason: WaitReason, round: u32) {
+        self.0.wait_while(word, seen, reason, round);
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        self.0.wake(word);
     }
 }
 
@@ -63,6 +72,14 @@ impl<W: Wait, C> Wait for Clocked<W, C> {
     #[inline]
     fn wait(&self, reason: WaitReason, round: u32) {
         self.wait.wait(reason, round);
+    }
+
+    fn wait_while(&self, word: &AtomicU32, seen: u32, reason: WaitReason, round: u32) {
+        self.wait.wait_while(word, seen, reason, round);
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        self.wait.wake(word);
     }
 }
 

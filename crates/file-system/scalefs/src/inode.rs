@@ -14,6 +14,7 @@
 #![allow(unsafe_code)]
 
 use core::mem::offset_of;
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 use commit::{Decisions, Observed, Viewer};
@@ -74,6 +75,9 @@ impl Header {
     pub(crate) const NEXT_ACCESSED: usize = offset_of!(Header, next_accessed);
 }
 
+/// Where the address of the locks lies, for `inode_kind!`.
+pub(crate) const LOCKS: usize = offset_of!(References, locks);
+
 /// As `object_kind!`, for a type that begins with an [`Inode`]: its words come first.
 macro_rules! inode_kind {
     ($number:literal, $type:ty as $name:literal { $($fields:tt)* }) => {
@@ -91,6 +95,7 @@ macro_rules! inode_kind {
             "links" = inode.links,
             "times" = inode.stamps,
             "references" = inode.references,
+            "where its locks are" = inode.references + $crate::inode::LOCKS,
             $($fields)*
         })
     };
@@ -313,7 +318,24 @@ pub(crate) struct Inode {
     pub(crate) stamps: Maximum<2>,
     /// Open descriptions, children and working processes that keep the inode, plus one while it has names. What is made
     /// without a name begins with its maker's.
-    pub(crate) references: CacheLine<Counted>,
+    pub(crate) references: CacheLine<References>,
+}
+
+/// References, and what is looked at as seldom. The count comes first: see [`Inode::of_references`].
+#[repr(C)]
+pub(crate) struct References {
+    counted: Counted,
+    /// Atomic: the address of the file's locks, once it has had one; or zero.
+    pub(crate) locks: AtomicU64,
+}
+
+impl Deref for References {
+    type Target = Counted;
+
+    #[inline]
+    fn deref(&self) -> &Counted {
+        &self.counted
+    }
 }
 
 #[cfg(not(loom))]
@@ -332,6 +354,7 @@ pub(crate) fn time_of(stamp: u64) -> i64 {
 }
 
 impl Inode {
+    #[inline]
     pub(crate) fn new(number: InodeNumber, kind: Kind, permissions: Permissions, now_ns: u64, named: Named) -> Inode {
         let links = u32::from(named == Named::AtOnce);
         let Permissions { mode, user, group } = permissions;
@@ -352,7 +375,7 @@ impl Inode {
             }),
             links: CacheLine(Counted::new(links.into(), KIND_LINKS)),
             stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
-            references: CacheLine(Counted::new(1, KIND_REFERENCES)),
+            references: CacheLine(References { counted: Counted::new(1, KIND_REFERENCES), locks: AtomicU64::new(0) }),
         }
     }
 

@@ -18,10 +18,12 @@ use sync::{OwnWord, Wait};
 use crate::budget::Budget;
 use crate::claims::Claims;
 use crate::directory::Directory;
+use crate::file_locks::LockNote;
 use crate::hand::Hand;
 use crate::identity::Identity;
 use crate::inode::stamp_of;
 use crate::inode_ref::InodeRef;
+use crate::lock_waits::LockWaits;
 use crate::noted::Noted;
 
 /// Directories that a core remembers for growth; others are remembered when their next name comes.
@@ -81,6 +83,7 @@ pub struct ScaleFs {
     pub(crate) inodes: Budget,
     pub(crate) sockets: Sockets,
     pub(crate) claims: Claims,
+    pub(crate) lock_waits: NonNull<LockWaits>,
     /// See `lives.rs`.
     pub(crate) processes: CacheLine<RadixArray>,
     pub(crate) own: PerCore<Own>,
@@ -112,6 +115,8 @@ pub(crate) struct Own {
     pub(crate) family: AtomicU64,
     /// As above.
     pub(crate) hand: Hand,
+    /// As above.
+    pub(crate) locks: LockNote,
 }
 
 /// What tools call the parts of an instance, and of what each core keeps.
@@ -130,6 +135,7 @@ pub(crate) const OWN: ObjectKind = table_kind!(Own as "core's notes" {
     "offset that moves" = moving_offset,
     "family" = family,
     "hand" = hand,
+    "locks that change" = locks,
 });
 
 /// While it lives, the core has noted that a call works on a family.
@@ -213,6 +219,15 @@ impl ScaleFs {
     #[inline]
     pub(crate) fn hand<'s>(&'s self, core: &'s Core<'_>) -> &'s Hand {
         &self.own.get(core).hand
+    }
+
+    pub(crate) fn lock_note<'s>(&'s self, core: &'s Core<'_>) -> &'s LockNote {
+        &self.own.get(core).locks
+    }
+
+    pub(crate) fn lock_waits(&self) -> &LockWaits {
+        // SAFETY: see `epochs`.
+        unsafe { self.lock_waits.as_ref() }
     }
 
     pub(crate) fn number_hint<'s>(&'s self, core: &'s Core<'_>) -> &'s OwnWord<u32> {

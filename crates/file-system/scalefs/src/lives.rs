@@ -197,6 +197,9 @@ impl Process {
         let life = &object.life;
         if life.is(RUNS) || planted("scalefs: an heir ends a process from the beginning") {
             object.close_all(fs, core, wait, |_| true);
+            if object.has_locks() {
+                fs.lock_waits().take_all(core, object.relatives.number().0, wait);
+            }
             object.relatives.leave_children(fs, core);
             life.enter(EMPTIED);
             // SAFETY: the table is empty; calls borrow the process, so none uses it, its marks, or the memory; the stage says that it

@@ -12,6 +12,7 @@ use sync::atomic::Ordering;
 use crate::context::Context;
 use crate::directory::Directory;
 use crate::file::File;
+use crate::file_locks::FileLocks;
 use crate::inode::{Inode, Named, Symlink};
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
@@ -55,9 +56,15 @@ impl ScaleFs {
         named: Named,
     ) -> Result<InodeRef, OutOfMemory> {
         let kind = object.kind();
-        let inode = Inode::new(self.next_number(core), kind, permissions, now_ns, named);
+        // Made where it is to lie.
+        let inode = || Inode::new(self.next_number(core), kind, permissions, now_ns, named);
         let address = match object {
-            NewObject::File => core.allocate_object(File::new(inode))?.cast(),
+            NewObject::File => {
+                let address = core.allocate_place::<File>()?;
+                // SAFETY: fresh memory for one.
+                unsafe { address.write(File::new(inode())) };
+                address.cast()
+            }
             NewObject::Directory => {
                 let address = core.allocate_place::<Directory>()?;
                 // SAFETY: the directory is used with this arena and this instance's epochs only.
@@ -69,13 +76,13 @@ impl ScaleFs {
                 let place = CacheLine(Place::under(parent.to_bits()));
                 // SAFETY: fresh memory of the right class; the caller has found the parent in this call.
                 unsafe {
-                    address.write(Directory { inode, names, place });
+                    address.write(Directory { inode: inode(), names, place });
                     self.counts().change(core, &parent.inode().references, 1);
                 }
                 address.cast()
             }
-            NewObject::Symlink(target) => make_with_bytes(core, inode, target)?,
-            NewObject::Outside(_, device) => make_with_bytes(core, inode, &device.to_ne_bytes())?,
+            NewObject::Symlink(target) => make_with_bytes(core, inode(), target)?,
+            NewObject::Outside(_, device) => make_with_bytes(core, inode(), &device.to_ne_bytes())?,
         };
         Ok(InodeRef::new(address, kind))
     }
@@ -90,7 +97,9 @@ impl ScaleFs {
         if !matches!(node.kind(), Kind::Pipe | Kind::Socket) {
             self.inodes.give(core);
         }
-        // SAFETY: nobody reaches the object, by the caller's promise. Types and classes are those with which each kind
+        // SAFETY: nobody reaches the object, by the caller's promise.
+        unsafe { FileLocks::destroy(node.inode(), core) };
+        // SAFETY: as above. Types and classes are those with which each kind
         // is made, since the node's kind is the one that they gave; a directory still holds the reference to its parent.
         unsafe {
             match node.kind() {

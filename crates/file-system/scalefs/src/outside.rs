@@ -11,6 +11,9 @@ const SPINS: u32 = 16;
 const YIELDS: u32 = 256;
 /// How long it sleeps then between two looks.
 const SLEEP: Duration = Duration::from_micros(50);
+/// Who sleeps on a word looks again after this, in case its waker has died.
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, virtual_cores, miri))))]
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The system's clock, and waiting that lets other threads run.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,21 @@ impl Wait for Outside {
             // Whoever is waited for is off its processor, with many others before it.
             _ => std::thread::sleep(SLEEP),
         }
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, virtual_cores, miri))))]
+    #[allow(unsafe_code)]
+    fn wait_while(&self, word: &sync::atomic::AtomicU32, seen: u32, _: WaitReason, _: u32) {
+        let longest = libc::timespec { tv_sec: LONGEST_SLEEP.as_secs() as libc::time_t, tv_nsec: 0 };
+        // SAFETY: the kernel reads the word, which the caller lends, and the time.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const longest) };
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, virtual_cores, miri))))]
+    #[allow(unsafe_code)]
+    fn wake(&self, word: &sync::atomic::AtomicU32) {
+        // SAFETY: the kernel knows waiters by the address, and reads nothing.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
 }
 

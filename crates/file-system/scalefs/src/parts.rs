@@ -10,10 +10,10 @@ use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::{self, ScaleFs};
 use crate::process::{self, ProcessObject};
-use crate::{description, directory, family, file, inode, pipe, socket};
+use crate::{description, directory, family, file, file_locks, inode, lock_list, lock_waits, pipe, socket};
 
 /// The kinds of objects that have chunks of their own.
-pub const OBJECT_KINDS: [&ObjectKind; 17] = [
+pub const OBJECT_KINDS: [&ObjectKind; 18] = [
     &hashdir::ENTRY,
     &hashdir::BUCKET,
     &hashdir::LONG_NAME,
@@ -21,6 +21,7 @@ pub const OBJECT_KINDS: [&ObjectKind; 17] = [
     &radix::INNER,
     &description::DESCRIPTION,
     &file::FILE,
+    &file_locks::FILE_LOCKS,
     &pipe::PIPE,
     &socket::SOCKET_INODE,
     &sockets::ENDPOINT,
@@ -43,6 +44,9 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(radix::LAYOUT)
     .and_layout(description::Description::LAYOUT)
     .and_layout(file::File::LAYOUT)
+    .and_layout(file_locks::FileLocks::LAYOUT)
+    .and_type::<lock_list::HeldLock>()
+    .and_type::<lock_waits::LockWaits>()
     .and_layout(pipe::Pipe::LAYOUT)
     .and_layout(socket::SocketInode::LAYOUT)
     .and_layout(sockets::LAYOUT)
@@ -106,6 +110,7 @@ impl ScaleFs {
             self.inodes.table(),
             self.decisions().table(),
             self.claims.table(),
+            self.lock_waits().table(),
         ];
         let parts = own.into_iter().chain(self.epochs().tables()).chain(self.pages().tables());
         parts

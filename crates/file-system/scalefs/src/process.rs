@@ -29,7 +29,7 @@
 //! **Numbers and children**: `family.rs`.
 #![allow(unsafe_code)]
 
-use core::ops::ControlFlow;
+use core::ops::{ControlFlow, Deref};
 
 use address_space::AddressSpace;
 use epoch::Guard;
@@ -38,10 +38,13 @@ use percpu::CoreIndex;
 use percpu::{ArenaObject, CacheLine, Core, ObjectKind, OutOfMemory, object_kind};
 use posix_calls::{DESCRIPTOR_LIMIT, Errno, FileAction, NumberChoice, OnExec, Use};
 use radix::{LockedSlot, RadixArray};
+use sync::atomic::{AtomicU32, Ordering};
+use sync::mutant::planted;
 use sync::{OwnWord, Wait};
 
 use crate::context::Context;
-use crate::description::DescriptionPtr;
+use crate::description::{DescriptionPtr, DescriptionRef};
+use crate::file_locks::Leaving;
 use crate::instance::ScaleFs;
 use crate::life::Life;
 use crate::relatives::Relatives;
@@ -51,7 +54,7 @@ use crate::window::WindowMmu;
 #[repr(C)]
 pub(crate) struct ProcessObject {
     pub(crate) context: Context,
-    descriptors: CacheLine<RadixArray>,
+    descriptors: CacheLine<Numbers>,
     marks: CacheLine<RadixArray>,
     survivors: CacheLine<RadixArray>,
     pub(crate) memory: AddressSpace<WindowMmu>,
@@ -59,10 +62,27 @@ pub(crate) struct ProcessObject {
     pub(crate) life: CacheLine<Life>,
 }
 
+/// To what numbers lead, and what is looked at wherever one is closed.
+struct Numbers {
+    array: RadixArray,
+    /// Atomic, never less: whether the process has had locks.
+    has_locks: AtomicU32,
+}
+
+impl Deref for Numbers {
+    type Target = RadixArray;
+
+    #[inline]
+    fn deref(&self) -> &RadixArray {
+        &self.array
+    }
+}
+
 /// What tools call a process's parts.
 pub(crate) const PROCESS: ObjectKind = object_kind!(16, ProcessObject as "process" {
     "context" = context,
-    "root of the descriptors" = descriptors,
+    "root of the descriptors" = descriptors.0.array,
+    "whether it has locks" = descriptors.0.has_locks,
     "root of their marks" = marks,
     "root of those that survive exec" = survivors,
     "memory" = memory,
@@ -123,6 +143,7 @@ impl Descriptor {
 
 impl ProcessObject {
     /// A process without descriptors and children, at this place of the table.
+    #[inline]
     pub(crate) fn new(context: Context, relatives: Relatives, life: Life) -> ProcessObject {
         // SAFETY: used with cores of the instance's arena and guards of its epochs, whose maintenance frees nodes.
         let array = || CacheLine(unsafe { RadixArray::new() });
@@ -130,7 +151,7 @@ impl ProcessObject {
         let memory = unsafe { AddressSpace::with_mmu(WindowMmu::new()) };
         ProcessObject {
             context,
-            descriptors: array(),
+            descriptors: CacheLine(Numbers { array: array().0, has_locks: AtomicU32::new(0) }),
             marks: array(),
             survivors: array(),
             memory,
@@ -226,7 +247,7 @@ impl ProcessObject {
         let number = number.into();
         match usage {
             Use::Read | Use::Write => self.marks.get(guard, mark.index(number)).is_some(),
-            Use::ReadAt if sync::mutant::planted("scalefs: two marks are looked at one after the other") => {
+            Use::ReadAt if planted("scalefs: two marks are looked at one after the other") => {
                 self.marks.get(guard, Mark::Reading.index(number)).is_some()
                     || self.marks.get(guard, Mark::Pipe.index(number)).is_some()
             }
@@ -256,6 +277,71 @@ impl ProcessObject {
         Ok(old)
     }
 
+    /// Does something that no close of a number comes in between, which leads to this description.
+    pub(crate) fn while_open<T>(
+        &self,
+        guard: &Guard<'_>,
+        (number, description): (u32, DescriptionRef<'_>),
+        wait: &impl Wait,
+        body: impl FnOnce() -> T,
+    ) -> Result<T, Errno> {
+        let slot = self.descriptors.lock_slot(guard, number.into(), wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
+        match slot.value().map(Descriptor::decode) {
+            Some(found) if found.description.address() == description.address() => Ok(body()),
+            _ => Err(Errno::EBADF),
+        }
+    }
+
+    /// Whether closing a descriptor may give up locks.
+    #[inline]
+    pub(crate) fn has_locks(&self) -> bool {
+        self.descriptors.has_locks.load(Ordering::Acquire) != 0
+    }
+
+    /// From now on closing a descriptor may.
+    pub(crate) fn will_have_locks(&self) {
+        // Look without writing first.
+        if !self.has_locks() {
+            self.descriptors.has_locks.store(1, Ordering::SeqCst);
+        }
+    }
+
+    /// As [`ProcessObject::put`] where the process may have locks of the file to which the number has led: it gives them up.
+    #[cold]
+    fn put_and_unlock(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        (number, slot): (u64, &LockedSlot<'_>),
+        new: Option<Descriptor>,
+        wait: &impl Wait,
+    ) -> Result<Option<Descriptor>, OutOfMemory> {
+        let closed = slot.value().map(Descriptor::decode);
+        if let Some(closed) = closed {
+            self.note_leaving(fs, guard.core(), closed);
+        }
+        let put = self.put(fs, guard, (number, slot), new, wait);
+        if let (Some(closed), Ok(_)) = (closed, &put) {
+            self.unlock(fs, guard.core(), closed, wait);
+        }
+        fs.lock_note(guard.core()).forget();
+        put
+    }
+
+    /// Notes that the process gives up its locks of the file of a descriptor, and that may be the last one.
+    fn note_leaving(&self, fs: &ScaleFs, core: &Core<'_>, closed: Descriptor) {
+        let leaving = Leaving { process: self.relatives.number().0, description: closed.description.address() };
+        fs.lock_note(core).note(closed.description.get().opened.node.to_bits(), leaving);
+    }
+
+    /// Gives up the process's locks of a file of which a descriptor was closed.
+    #[cold]
+    fn unlock(&self, fs: &ScaleFs, core: &Core<'_>, closed: Descriptor, wait: &impl Wait) {
+        if !planted("scalefs: a process keeps its locks when it closes the file") {
+            fs.give_up_locks_of(core, closed.description.get().opened.node, self.relatives.number(), wait);
+        }
+    }
+
     /// Lets `change` change to what a number leads that the caller has locked, and the marks with it. Fails without memory for
     /// marks, and then nothing has changed.
     fn mark(
@@ -275,7 +361,7 @@ impl ProcessObject {
         if survives && !survived {
             self.set_survives(guard, number, true, wait)?;
         }
-        if sync::mutant::planted("scalefs: marks are cleared first") {
+        if planted("scalefs: marks are cleared first") {
             for mark in Mark::ALL.into_iter().filter(clears) {
                 set(mark, None)?;
             }
@@ -318,6 +404,9 @@ impl ProcessObject {
         // Look without writing first.
         self.descriptors.get(guard, number)?;
         let slot = self.descriptors.lock_slot(guard, number, wait).ok()?;
+        if self.has_locks() {
+            return self.put_and_unlock(fs, guard, (number, &slot), None, wait).ok()?;
+        }
         self.put(fs, guard, (number, &slot), None, wait).ok()?
     }
 
@@ -411,13 +500,19 @@ impl ProcessObject {
         let passed = Descriptor { on_exec, ..held };
         // Whoever changes nothing writes nothing.
         if to.descriptor(guard, target) == Some(passed) {
+            // Linux: `do_dup2` closes what was there, whatever comes.
+            if to.has_locks() {
+                to.note_leaving(fs, guard.core(), passed);
+                to.unlock(fs, guard.core(), passed, wait);
+                fs.lock_note(guard.core()).forget();
+            }
             held.description.release(fs, guard.core(), wait);
             return Ok(());
         }
-        let put = to
-            .descriptors
-            .lock_slot(guard, target.into(), wait)
-            .and_then(|slot| to.put(fs, guard, (target.into(), &slot), Some(passed), wait));
+        let put = to.descriptors.lock_slot(guard, target.into(), wait).and_then(|slot| match to.has_locks() {
+            true => to.put_and_unlock(fs, guard, (target.into(), &slot), Some(passed), wait),
+            false => to.put(fs, guard, (target.into(), &slot), Some(passed), wait),
+        });
         let released = *put.as_ref().unwrap_or(&Some(held));
         if let Some(released) = released {
             released.description.release(fs, guard.core(), wait);
@@ -434,7 +529,7 @@ impl ProcessObject {
         wait: &impl Wait,
     ) -> Result<(), Errno> {
         let survives = |number, _| (!FileAction::change(actions, number)).then_some(OnExec::Keep);
-        if sync::mutant::planted("scalefs: posix_spawn looks at every descriptor") {
+        if planted("scalefs: posix_spawn looks at every descriptor") {
             let keeps =
                 |number, value| survives(number, value).filter(|kept| Descriptor::decode(value).on_exec == *kept);
             return self.pass_each(fs, guard, (&self.descriptors, to), keeps, wait);
@@ -468,10 +563,14 @@ impl ProcessObject {
     /// descriptor must not be closed between finding and counting.
     fn hold(&self, fs: &ScaleFs, guard: &Guard<'_>, number: u32, wait: &impl Wait) -> Result<Descriptor, Errno> {
         let found = self.descriptor(guard, number).ok_or(Errno::EBADF)?;
-        let is_careless = sync::mutant::planted("scalefs: an end is counted without the lock of its number");
+        let is_careless = planted("scalefs: an end is counted without the lock of its number");
         if !found.description.counts_descriptors() || is_careless {
             found.description.duplicate(fs, guard.core());
-            return Ok(found);
+            // Nobody has got locks in between, which the last descriptor that is closed gives up.
+            if !found.description.counts_descriptors() || is_careless {
+                return Ok(found);
+            }
+            found.description.release(fs, guard.core(), wait);
         }
         let slot = self.descriptors.lock_slot(guard, number.into(), wait).map_err(|OutOfMemory| Errno::ENOMEM)?;
         let held = slot.value().map(Descriptor::decode).ok_or(Errno::EBADF)?;

@@ -97,6 +97,9 @@ impl ScaleFs {
                 }
             }
         }
+        // Before the hand is emptied, which may give locks up.
+        // SAFETY: the caller's promise.
+        unsafe { self.repair_locks_taken_over(heir, wait) };
         self.empty_hand_taken_over(heir, wait);
         own.noted.forget(heir);
         own.locked_pipes.forget(heir);
@@ -112,7 +115,7 @@ impl ScaleFs {
             Left::Closing(address) => {
                 let description = DescriptionPtr::from_address(address);
                 description.end_closed(self, heir, wait);
-                description.release_reference(self, heir);
+                description.release_reference(self, heir, wait);
             }
         }
     }

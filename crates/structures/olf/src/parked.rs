@@ -34,7 +34,7 @@ impl Wait for Parked {
         if round < 64 { core::hint::spin_loop() } else { std::thread::yield_now() }
     }
 
-    fn sleep(&self, word: &AtomicU32, value: u32, _: u32) {
+    fn wait_while(&self, word: &AtomicU32, value: u32, _: WaitReason, _: u32) {
         let room = Room::of(word);
         let door = room.door.lock().unwrap_or_else(PoisonError::into_inner);
         // Acquire pairs with the release of who has moved it on.

@@ -9,7 +9,7 @@
 //! for long.
 
 use percpu::{Arena, CacheLine, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
-use sync::Wait;
+use sync::{Wait, WaitReason};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::link::Link;
@@ -99,7 +99,7 @@ impl Sleepers {
 impl Asleep<'_> {
     /// Sleeps until somebody has woken it since it entered, or for a while.
     pub(crate) fn sleep(self, wait: &(impl Wait + ?Sized), round: u32) {
-        wait.sleep(&self.sleeper.woken, self.woken, round);
+        wait.wait_while(&self.sleeper.woken, self.woken, WaitReason::Answer, round);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::LINE_BYTES;
 /// The map of kinds has a byte for so many bytes of the arena.
 pub(crate) const KIND_MAP_BYTES: usize = 4096;
 /// Kinds have numbers from 1 to this.
-pub const MAX_KIND: u8 = 17;
+pub const MAX_KIND: u8 = 18;
 const SMALLEST_BITS: u32 = LINE_BYTES.trailing_zeros();
 const LARGEST_BITS: u32 = 16;
 pub(crate) const CLASS_COUNT: usize = (LARGEST_BITS - SMALLEST_BITS + 1) as usize;

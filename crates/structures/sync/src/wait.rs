@@ -16,6 +16,8 @@ pub enum WaitReason {
     },
     /// Bytes in a pipe, or room for some. The core is not in a call: it may maintain.
     Pipe,
+    /// The end of a lock of a file. The core is not in a call.
+    FileLock,
     /// The end of a claim of somebody who has lost again and again: for a bounded time.
     Claim,
     /// An operation of another core that is past its point of no return, or about to be undone.
@@ -32,17 +34,14 @@ pub trait Wait {
     /// Spends a little time, so that the other core gets on.
     fn wait(&self, reason: WaitReason, round: u32);
 
-    /// Sleeps as long as no one has moved a word on from this value and [woken](Wait::wake) those who sleep at it, or for a
-    /// while. Who cannot sleep waits.
-    fn sleep(&self, word: &AtomicU32, value: u32, round: u32) {
-        let _ = (word, value);
-        self.wait(WaitReason::Answer, round);
+    /// Spends time, at best until [`Wait::wake`] is called for this word, and none if the word is not `seen` any more. A host
+    /// without a way to sleep on a word waits as always.
+    fn wait_while(&self, _word: &AtomicU32, _seen: u32, reason: WaitReason, round: u32) {
+        self.wait(reason, round);
     }
 
-    /// Wakes those who sleep at a word. It was moved on before.
-    fn wake(&self, word: &AtomicU32) {
-        let _ = word;
-    }
+    /// Ends all waits for a word that has changed, also those of other processes that share its memory.
+    fn wake(&self, _word: &AtomicU32) {}
 }
 
 /// Spins with the processor's hint; in a model, yields to the other threads.

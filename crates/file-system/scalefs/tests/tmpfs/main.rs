@@ -11,6 +11,7 @@
 mod corners;
 mod host;
 mod host_data;
+mod locks;
 #[cfg(fuzzing)]
 mod planted;
 mod rights_table;

@@ -20,7 +20,7 @@ impl Wait for Sound {
         Spin.wait(reason, round);
     }
 
-    fn sleep(&self, word: &AtomicU32, value: u32, _: u32) {
+    fn wait_while(&self, word: &AtomicU32, value: u32, _: WaitReason, _: u32) {
         while word.load(Atomically::Acquire) == value {
             Spin.wait(WaitReason::Answer, 0);
         }
