@@ -360,6 +360,44 @@ typedef struct scalefs_poll_entry {
  * end. Returns of how many something was found. A socket always seems to have room. -EDEADLK within a callback, unless
  * timeout_ms is 0. */
 int scalefs_poll(scalefs_thread *thread, scalefs_process *process, scalefs_poll_entry *entries, uint32_t count, int timeout_ms);
+/* A lock of the process: it ends when the process closes any descriptor of the file (F_SETLK). */
+#define SCALEFS_OF_PROCESS 0u
+/* A lock of what a descriptor leads to: it ends with the last descriptor that leads there (F_OFD_SETLK). */
+#define SCALEFS_OF_DESCRIPTION 1u
+/* How a range is locked: not at all (F_UNLCK, LOCK_UN). */
+#define SCALEFS_UNLOCKED 0u
+/* Others may lock it so, too (F_RDLCK, LOCK_SH). */
+#define SCALEFS_SHARED_LOCK 1u
+/* Nobody else may lock it (F_WRLCK, LOCK_EX). */
+#define SCALEFS_EXCLUSIVE_LOCK 2u
+/* A flag of scalefs_set_lock and scalefs_flock: wait until no other lock is in the way (F_SETLKW). */
+#define SCALEFS_WAIT 1u
+
+/* A range of a file, and how it is locked. */
+typedef struct scalefs_lock {
+    uint32_t kind; /* SCALEFS_OF_PROCESS or SCALEFS_OF_DESCRIPTION. */
+    uint32_t mode; /* SCALEFS_UNLOCKED, SCALEFS_SHARED_LOCK or SCALEFS_EXCLUSIVE_LOCK. */
+    int64_t start; /* Where it begins, counted as in scalefs_seek. */
+    int64_t length; /* How many bytes; 0: all from there on, however many there will be; below 0: those before start. */
+    uint32_t whence; /* From where start counts: 0 the first byte, 1 the descriptor's offset, 2 the end of the file. */
+    uint32_t has_process; /* For answers: 1 if a process has the lock, whose number is below. */
+    uint64_t process; /* For answers: the number of the process, as scalefs_wait has it. */
+} scalefs_lock;
+
+/* Locks or unlocks a range of a file (fcntl with F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW). It becomes what lock says, also where
+ * it was locked before. -EAGAIN where another's lock is in the way, with SCALEFS_WAIT in flags only after that has gone;
+ * -EDEADLK where processes would wait for each other; -EBADF if fd is not open for reading what is to be shared, or for
+ * writing what is to be exclusive; -ENOLCK without memory; -EOPNOTSUPP in a transaction. */
+int scalefs_set_lock(scalefs_thread *thread, scalefs_process *process, int fd, const scalefs_lock *lock, uint32_t flags);
+
+/* Looks for what is in the way of a lock (fcntl with F_GETLK, F_OFD_GETLK): lock becomes that, with start from the first byte, or only
+ * its mode SCALEFS_UNLOCKED if nothing is. The mode that is asked for is not SCALEFS_UNLOCKED. */
+int scalefs_get_lock(scalefs_thread *thread, scalefs_process *process, int fd, scalefs_lock *lock);
+
+/* Locks or unlocks all of a file (flock): the lock is of what fd leads to, and locks of ranges know nothing of it. mode is
+ * SCALEFS_UNLOCKED, SCALEFS_SHARED_LOCK or SCALEFS_EXCLUSIVE_LOCK, flags 0 or SCALEFS_WAIT. A lock that is to be another one is given up
+ * first, also where that then is -EAGAIN. */
+int scalefs_flock(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t how, uint32_t flags);
 /* scalefs_wait waits for any child. */
 #define SCALEFS_ANY_CHILD (-1)
 /* A flag of scalefs_spawn: the child gets no descriptors but those of its actions. */

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use percpu::{Core, OwnerId};
 use scalefs::{
-    Credentials, Direct, Ended, Errno, InProcess, OpenNode, Outside, OwnedConfig, OwnedError, OwnedScaleFs, Process,
-    ScaleFs,
+    Credentials, Direct, Ended, Errno, InProcess, LockWait, OpenNode, Outside, OwnedConfig, OwnedError, OwnedScaleFs,
+    Process, ScaleFs,
 };
 use sync::mutant::planted;
 use transact::{Sharing, Transaction};
@@ -251,6 +251,11 @@ impl<'t> Attached<'t> {
         if !self.is_in_a_callback() {
             self.file_system().maintain_with_idle_cores(self.core, &Outside);
         }
+    }
+
+    /// Waits until a lock of a file may be free. No call of the thread is under way.
+    pub(crate) fn wait_for_lock(&self, wait: LockWait, round: u32) {
+        self.file_system().wait_for_lock(wait, &Outside, round);
     }
 
     /// Whether a call of the thread is under way, whose callback runs.

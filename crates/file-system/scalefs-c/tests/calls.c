@@ -61,6 +61,25 @@ int main(void) {
     CHECK(scalefs_fcntl(me, us, fd, SCALEFS_SET_FLAGS, 1u << 20) == -EINVAL);
     CHECK(scalefs_fcntl(me, us, fd, SCALEFS_SET_ON_EXEC, 1) == 0 && scalefs_fcntl(me, us, 77, SCALEFS_SET_ON_EXEC, 1) == -EBADF);
 
+    scalefs_lock lock = {.kind = SCALEFS_OF_DESCRIPTION, .mode = SCALEFS_EXCLUSIVE_LOCK, .start = 2, .length = 5};
+    CHECK(scalefs_set_lock(me, us, fd, &lock, 0) == 0 && scalefs_set_lock(me, us, fd, &lock, 2) == -EINVAL);
+    lock.kind = SCALEFS_OF_PROCESS;
+    CHECK(scalefs_set_lock(me, us, fd, &lock, 0) == -EAGAIN && scalefs_set_lock(me, us, 77, &lock, 0) == -EBADF);
+    CHECK(scalefs_get_lock(me, us, fd, &lock) == 0 && lock.kind == SCALEFS_OF_DESCRIPTION && lock.has_process == 0);
+    CHECK(lock.mode == SCALEFS_EXCLUSIVE_LOCK && lock.start == 2 && lock.length == 5 && lock.whence == 0);
+    lock.start = 7;
+    CHECK(scalefs_get_lock(me, us, fd, &lock) == 0 && lock.mode == SCALEFS_UNLOCKED && lock.start == 7);
+    CHECK(scalefs_get_lock(me, us, fd, &lock) == -EINVAL && scalefs_get_lock(me, us, fd, NULL) == -EINVAL);
+    CHECK(scalefs_set_lock(me, us, fd, NULL, 0) == -EINVAL && scalefs_flock(me, us, fd, 3, 0) == -EINVAL);
+    int apart = scalefs_open(me, us, "d/file", SCALEFS_READ, 0);
+    CHECK(scalefs_flock(me, us, fd, SCALEFS_EXCLUSIVE_LOCK, SCALEFS_WAIT) == 0);
+    CHECK(scalefs_flock(me, us, apart, SCALEFS_SHARED_LOCK, 0) == -EAGAIN);
+    CHECK(scalefs_flock(me, us, fd, SCALEFS_UNLOCKED, 0) == 0 && scalefs_flock(me, us, apart, SCALEFS_SHARED_LOCK, 0) == 0);
+    lock.mode = SCALEFS_EXCLUSIVE_LOCK;
+    CHECK(scalefs_set_lock(me, us, apart, &lock, 0) == -EBADF && scalefs_xbegin(me, us, 0) == 0);
+    CHECK(scalefs_flock(me, us, fd, SCALEFS_UNLOCKED, 0) == -EOPNOTSUPP && scalefs_xabort(me, us) == 0);
+    CHECK(scalefs_close(me, us, apart) == 0);
+
     int ends[2];
     CHECK(scalefs_pipe(me, us, ends, SCALEFS_NONBLOCK) == 0 && scalefs_read(me, us, ends[0], text, 1) == -EAGAIN);
     CHECK(scalefs_write(me, us, ends[1], "x", 1) == 1 && scalefs_read(me, us, ends[0], text, 1) == 1 && text[0] == 'x');

@@ -5,7 +5,7 @@ use std::path::Path;
 use c_header::{Header, functions};
 
 /// In the order of the header.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "flags.rs",
     "calls.rs",
     "descriptors.rs",
@@ -13,6 +13,7 @@ const FILES: [&str; 11] = [
     "open_files.rs",
     "listing.rs",
     "polling.rs",
+    "locks.rs",
     "processes.rs",
     "sockets.rs",
     "memory.rs",

@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Mounted, Scratch, can_mount, can_run, run_in_tree};
+use support::{Mounted, OWNERS, Scratch, can_mount, can_run, run_in_tree};
 
 /// What is left: kind, mode, size, target and contents of everything, by name.
 const LEFT: &str = r"find . \( -type d -printf '%P %y %m\n' \) -o \( -type l -printf '%P %l\n' \) -o \
@@ -137,4 +137,10 @@ END
 fn rsync_finds_nothing_to_do_the_second_time() {
     let script = "mkdir in; seq 1 1000 > in/a; ln -s a in/b; rsync -a in/ out/; rsync -ai in/ out/";
     same_as_on_tmpfs(&["rsync"], script);
+}
+
+/// By FUSE the kernel keeps locks: it is not asked to leave them to us.
+#[test]
+fn locks_in_a_mount_are_as_on_tmpfs() {
+    same_in_a_mount(&["python3"], &format!("python3 -c '{OWNERS}'"));
 }

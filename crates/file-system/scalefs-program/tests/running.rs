@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{INTERRUPTED, Numbers, Scratch, UNLOCKING, WAITING, compiled, refusal, run_in_tree};
+use support::{INTERRUPTED, Numbers, OWNERS, Scratch, UNLOCKING, WAITING, compiled, refusal, run_in_tree};
 
 const SMALL: &[&str] = &["--size", "16M"];
 
@@ -108,7 +108,7 @@ fn descriptors_are_numbered_and_inherited_as_on_tmpfs() {
     ));
 }
 
-/// Ranges that are one for the kernel, and parts of ranges: what is still locked stays so when others are unlocked or weakened.
+/// Parts of ranges, and ranges far apart: what is still locked stays so when others are unlocked or weakened.
 const RANGES: &str = r#"
 import fcntl, os, time
 f = os.open("f", os.O_CREAT | os.O_RDWR); far = 1 << 16
@@ -138,6 +138,11 @@ ask((EX, 0), (EX, 1), (EX, 298), (EX, 299)); lock(UN, 300, 0); ask((EX, 1), (EX,
 #[test]
 fn ranges_are_locked_until_they_are_unlocked() {
     same_as_on_tmpfs(&format!("command -v python3 > /dev/null || exit 0; python3 -c '{RANGES}'"));
+}
+
+#[test]
+fn locks_are_of_processes_descriptions_and_files_as_on_tmpfs() {
+    same_as_on_tmpfs(&format!("command -v python3 > /dev/null || exit 0; python3 -c '{OWNERS}'"));
 }
 
 #[test]

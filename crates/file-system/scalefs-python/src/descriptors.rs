@@ -13,6 +13,7 @@ use scalefs::{DataOperations, Errno, Fields, Kind, ObjectOperations, OpenFlags, 
 use crate::arguments::{Data, Path};
 use crate::door::{Door, calls, moving};
 use crate::errors::Refusal;
+use crate::locks;
 use crate::status::{new_times, stat_result};
 use crate::whole::{self, Unread};
 
@@ -184,6 +185,24 @@ impl Descriptors {
             Some(target) => data::duplicate_to(calls, fd, target, on_exec),
         });
         outcome.map_err(|refusal| refusal.raised(py, &[]))
+    }
+
+    /// Locks or unlocks a range, or all of a file; waits, if that is asked for, while other threads run. `asked` is 0 for a lock of the
+    /// process, 1 for one of the description, 2 for all of the file, and 0 for none, 1 for a shared one, 2 for an exclusive
+    /// one; `bytes` is start, whence, length.
+    fn set_lock(&self, py: Python<'_>, fd: u32, asked: (u8, u8), bytes: (i64, u8, i64), waits: bool) -> PyResult<()> {
+        py.detach(|| locks::set(&self.0, fd, asked, bytes, waits)).map_err(|refusal| refusal.raised(py, &[]))
+    }
+
+    /// What is in the way of a lock: whether it is of a process, its mode, start and length; or nothing.
+    fn lock_in_the_way(
+        &self,
+        py: Python<'_>,
+        fd: u32,
+        asked: (u8, u8),
+        bytes: (i64, u8, i64),
+    ) -> PyResult<Option<(bool, u8, u64, u64)>> {
+        locks::in_the_way(&self.0, fd, asked, bytes).map_err(|refusal| refusal.raised(py, &[]))
     }
 
     /// Sets the permission bits of an open file.

@@ -14,6 +14,7 @@ mod descriptors;
 mod door;
 mod errors;
 mod files;
+mod locks;
 mod status;
 mod whole;
 

@@ -53,15 +53,13 @@ pub struct Descriptors {
     pub loader: u32,
     /// What stands in the kernel for a descriptor of ScaleFS: a file that can neither be read nor written.
     pub placeholder: u32,
-    /// A file on which the kernel keeps locks of ranges.
-    pub locks: u32,
 }
 
 impl Descriptors {
     /// Whether a number is one of them.
     #[inline]
     pub fn contains(self, number: u32) -> bool {
-        [self.memory, self.loader, self.placeholder, self.locks].contains(&number)
+        [self.memory, self.loader, self.placeholder].contains(&number)
     }
 }
 

@@ -133,6 +133,10 @@ class Descriptors:
     def duplicate(self, fd: int, target: int | None) -> int:
         """Another descriptor with the same offset."""
 
+    def set_lock(self, fd: int, asked: tuple[int, int], bytes: tuple[int, int, int], waits: bool) -> None: ...
+    def lock_in_the_way(
+        self, fd: int, asked: tuple[int, int], bytes: tuple[int, int, int]
+    ) -> tuple[bool, int, int, int] | None: ...
     def change_mode(self, fd: int, mode: int) -> None:
         """Sets the permission bits."""
 

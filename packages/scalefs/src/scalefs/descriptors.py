@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,18 @@ _OFFERED = {
 }
 _ACCESS = {os.O_RDONLY: _READ, os.O_WRONLY: _WRITE, os.O_RDWR: _READ | _WRITE}
 _WITHOUT_EFFECT = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_SYNC | os.O_DSYNC | os.O_NOATIME
+
+
+_OF_PROCESS, _OF_DESCRIPTION, _WHOLE_FILE = range(3)
+_LOCK_MODES = {fcntl.LOCK_UN: 0, fcntl.LOCK_SH: 1, fcntl.LOCK_EX: 2}
+
+
+def _lock_mode(command: int) -> int:
+    """How `LOCK_SH` and its kin lock. ValueError for another number, as by `fcntl.lockf`."""
+    mode = _LOCK_MODES.get(command & ~fcntl.LOCK_NB)
+    if mode is None:
+        raise ValueError("unrecognized lockf argument")
+    return mode
 
 
 class Descriptors:
@@ -88,6 +101,21 @@ class Descriptors:
     def futime(self, fd: int, times: tuple[float, float] | None = None, *, ns: tuple[int, int] | None = None) -> None:
         """Sets the times of access and modification, as `os.utime` does for a descriptor."""
         self._native.set_times(fd, chosen_times(times, ns))
+
+    def flock(self, fd: int, operation: int) -> None:
+        """Locks all of a file, or unlocks it, as `fcntl.flock`: LOCK_SH, LOCK_EX or LOCK_UN, perhaps with LOCK_NB."""
+        self._native.set_lock(fd, (_WHOLE_FILE, _lock_mode(operation)), (0, 0, 0), not operation & fcntl.LOCK_NB)
+
+    def lockf(self, fd: int, cmd: int, len: int = 0, start: int = 0, whence: int = 0) -> None:
+        """Locks a range, or unlocks it, as `fcntl.lockf`: for the file system's process, which all threads are."""
+        self._lock_range(_OF_PROCESS, fd, cmd, (start, whence, len))
+
+    def ofd_lockf(self, fd: int, cmd: int, len: int = 0, start: int = 0, whence: int = 0) -> None:
+        """As `lockf`, for what the descriptor leads to (F_OFD_SETLK): it keeps out what was opened apart."""
+        self._lock_range(_OF_DESCRIPTION, fd, cmd, (start, whence, len))
+
+    def _lock_range(self, kind: int, fd: int, cmd: int, range_: tuple[int, int, int]) -> None:
+        self._native.set_lock(fd, (kind, _lock_mode(cmd)), range_, not cmd & fcntl.LOCK_NB)
 
     def fsync(self, fd: int) -> None:
         """Nothing but a look whether the descriptor is open: nothing reaches a disk."""

@@ -21,9 +21,6 @@ const F_GETFD: u64 = 1;
 const F_SETFD: u64 = 2;
 const F_GETFL: u64 = 3;
 const F_SETFL: u64 = 4;
-const F_GETLK: u64 = 5;
-const F_SETLK: u64 = 6;
-const F_SETLKW: u64 = 7;
 const F_SETOWN: u64 = 8;
 const F_GETOWN: u64 = 9;
 const F_DUPFD_CLOEXEC: u64 = 1030;
@@ -39,7 +36,6 @@ fn on_exec(closes: bool) -> OnExec {
 /// Closes a number of ours; its placeholder stays.
 fn close_ours(thread: &Thread, number: u32) -> Result<u64, Errno> {
     let home = thread.home();
-    locks::forget(thread, number);
     instance::call(thread, |call| data::close(call, number))?;
     home.numbers.free(number);
     Ok(0)
@@ -98,7 +94,6 @@ pub(crate) fn dup_to(thread: &mut Thread, call: (u64, [u64; 6]), is_dup3: bool) 
         if new as usize >= TRACKED {
             return Answer::error(Errno::EBADF);
         }
-        locks::forget(thread, new);
         let placed = {
             let _lock = home.lock();
             numbers::place_over(home, new)
@@ -122,7 +117,6 @@ fn data_is_open(thread: &Thread, number: u32) -> Result<(), Errno> {
 pub(crate) fn replaced(thread: &Thread, number: u64) {
     let home = thread.home();
     if home.numbers.is_ours(number) && !instance::planted("shim: what dup2 replaces stays") {
-        locks::forget(thread, number as u32);
         let _ = instance::call(thread, |call| data::close(call, number as u32));
         home.numbers.free(number as u32);
     }
@@ -170,9 +164,14 @@ pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
             }
             Answer::of(instance::call(thread, |call| data::set_status(call, number, status)).map(|()| 0))
         }
-        F_GETLK | F_SETLK | F_SETLKW => locks::control(thread, call.0, number, command, value),
+        locks::F_GETLK
+        | locks::F_SETLK
+        | locks::F_SETLKW
+        | locks::F_OFD_GETLK
+        | locks::F_OFD_SETLK
+        | locks::F_OFD_SETLKW => locks::control(thread, number, command, value),
         F_SETOWN | F_GETOWN => Answer::of(Ok(0)),
-        // Leases, seals, pipes' sizes, locks of descriptions, notifications.
+        // Leases, seals, pipes' sizes, notifications.
         _ => Answer::error(Errno::EINVAL),
     }
 }
@@ -222,7 +221,7 @@ pub(crate) fn close_range(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer 
     }
     // The kernel's, around those that are hidden. Placeholders go: they are made again.
     let hidden = instance::control().descriptors;
-    let mut edges = [hidden.memory, hidden.loader, hidden.placeholder, hidden.locks];
+    let mut edges = [hidden.memory, hidden.loader, hidden.placeholder];
     edges.sort_unstable();
     let _lock = home.lock();
     let mut from = first;

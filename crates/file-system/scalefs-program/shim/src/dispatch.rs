@@ -136,8 +136,8 @@ pub(crate) extern "C" fn after(frame: &mut Frame) -> u32 {
     let thread = threads::this();
     let [what, number, ..] = thread.issued;
     let has_failed = ((-4095_i64) as u64..=u64::MAX).contains(&frame.rax);
-    if what as u32 == After::Locked as u32 && !has_failed {
-        match locks::waited(thread, number) {
+    if what as u32 == After::Locked as u32 {
+        match locks::waited(thread, frame.rax as i64) {
             Answer::Done(result) => frame.rax = result as u64,
             Answer::Issue(after) => {
                 frame.rax = number;
@@ -374,8 +374,9 @@ fn serve_number(thread: &mut Thread, of: u32, (number, arguments): (u64, [u64; 6
         138 => attributes::space(thread, b),
         // All is in memory: there is nothing to wait for.
         74 | 75 | 187 | 221 | 277 | 306 => data::is_open(thread, of),
-        // Locks of descriptions, reserved room, extended attributes.
-        73 | 285 | 190 | 193 | 196 | 199 => data::is_open(thread, of).and(Err(Errno::EOPNOTSUPP)),
+        73 => return locks::whole_file(thread, of, b),
+        // Reserved room, extended attributes.
+        285 | 190 | 193 | 196 | 199 => data::is_open(thread, of).and(Err(Errno::EOPNOTSUPP)),
         46 => Err(Errno::ENOTSOCK),
         _ => Err(Errno::EINVAL),
     };

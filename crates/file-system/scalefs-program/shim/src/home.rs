@@ -12,7 +12,6 @@ use sync::{Wait, WaitReason};
 
 use crate::instance::{self, Here};
 use crate::numbers::Numbers;
-use crate::ranges::Held;
 use crate::signals::Handlers;
 
 /// See the module's head.
@@ -28,14 +27,10 @@ pub(crate) struct Home {
     pub(crate) threads: AtomicU32,
     /// Atomic: whether the process works in the tree.
     pub(crate) works_inside: AtomicBool,
-    /// Atomic: whether it has ever asked for a lock.
-    pub(crate) has_locks: AtomicBool,
     /// Atomic: whether its first thread is to receive the process that its seat has.
     pub(crate) receives: AtomicBool,
     pub(crate) numbers: Numbers,
     pub(crate) handlers: Handlers,
-    /// Changed under the lock.
-    held: UnsafeCell<Held>,
     program: UnsafeCell<[u8; 4096]>,
     program_bytes: AtomicUsize,
 }
@@ -45,14 +40,6 @@ unsafe impl Sync for Home {}
 
 /// The right to change numbers and handlers.
 pub(crate) struct Locked<'h>(&'h Home);
-
-impl Locked<'_> {
-    /// The ranges of files that the process has locked.
-    pub(crate) fn held(&mut self) -> &mut Held {
-        // SAFETY: who has the lock is the only one to use it.
-        unsafe { &mut *self.0.held.get() }
-    }
-}
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
@@ -70,11 +57,9 @@ impl Home {
             lock: AtomicU32::new(0),
             threads: AtomicU32::new(0),
             works_inside: AtomicBool::new(false),
-            has_locks: AtomicBool::new(false),
             receives: AtomicBool::new(false),
             numbers: Numbers::empty(),
             handlers: Handlers::empty(),
-            held: UnsafeCell::new(Held::empty()),
             program: UnsafeCell::new([0; 4096]),
             program_bytes: AtomicUsize::new(0),
         }
@@ -86,10 +71,6 @@ impl Home {
         self.owner.store(owner.number(), Ordering::Relaxed);
         self.threads.store(1, Ordering::Relaxed);
         self.lock.store(0, Ordering::Release);
-        // A child has none of its parent's.
-        if self.has_locks.swap(false, Ordering::Relaxed) {
-            self.lock().held().clear();
-        }
     }
 
     /// Sets the process of the instance. The caller is the only thread that uses it.

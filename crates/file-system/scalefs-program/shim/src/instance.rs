@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use percpu::{Arena, Core};
 use scalefs::{Errno, Host, InProcess, OpenNode, ScaleFs};
@@ -103,6 +103,12 @@ impl Wait for Here {
                 system::call(number::NANOSLEEP, [time.as_ptr() as u64, 0, 0, 0, 0, 0]);
             }
         }
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        const FUTEX_WAKE: u64 = 1;
+        let every = i32::MAX as u64;
+        system::call(number::FUTEX, [core::ptr::from_ref(word) as u64, FUTEX_WAKE, every, 0, 0, 0]);
     }
 }
 

@@ -1,229 +1,191 @@
-//! Locks of ranges of a file (`fcntl`): the kernel keeps them, on a file that stands for all files of the tree.
+//! Locks of files: of ranges (`fcntl`) and of whole files (`flock`). ScaleFS keeps them; the kernel is asked to wait alone, for a
+//! word of the shared memory, so that signals end a wait as they do elsewhere.
 //!
 //! ```text
-//! byte b of inode n  ─►  byte n * 2^16 + b mod 2^16 of the kernel's file
+//! F_SETLKW:   ask ScaleFS ── busy ──► the kernel's futex, until the word changes ──► ask again
 //! ```
-//! Two bytes of one file that are 2^16 apart are one here: a lock can conflict with one that it would not, and is never missed. What
-//! lies on both sides of a multiple of 2^16 is all of the file. So each process knows its own ranges byte for byte
-//! ([`crate::ranges`]): the kernel's bytes are unlocked when none of them needs these any more. They go with the process, and when it
-//! closes any descriptor of the file, as POSIX has it.
 
-use core::sync::atomic::Ordering;
-
-use scalefs::{DataOperations, Errno, Fields, ObjectOperations, data};
+use scalefs::data::Whence;
+use scalefs::{
+    Errno, LockKind, LockMode, LockOperations, LockRange, LockRefusal, LockRequest, LockWait, Patience,
+    locks,
+};
 
 use crate::dispatch::{After, Answer};
 use crate::guarded;
-use crate::home::Home;
 use crate::instance;
-use crate::ranges::{Held, Range, Strength};
 use crate::system::{self, number};
 use crate::threads::Thread;
 
-const F_GETLK: u64 = 5;
-const F_SETLK: u64 = 6;
-const F_SETLKW: u64 = 7;
-/// The process has as many ranges as it can.
-const ENOLCK: i32 = 37;
+pub(crate) const F_GETLK: u64 = 5;
+pub(crate) const F_SETLK: u64 = 6;
+pub(crate) const F_SETLKW: u64 = 7;
+pub(crate) const F_OFD_GETLK: u64 = 36;
+pub(crate) const F_OFD_SETLK: u64 = 37;
+pub(crate) const F_OFD_SETLKW: u64 = 38;
 const F_RDLCK: u64 = 0;
 const F_WRLCK: u64 = 1;
 const F_UNLCK: u64 = 2;
+const LOCK_SH: u64 = 1;
+const LOCK_EX: u64 = 2;
+const LOCK_NB: u64 = 4;
+const LOCK_UN: u64 = 8;
+const FUTEX_WAIT: u64 = 0;
+/// What `l_pid` says of a description's lock.
+const NO_PROCESS: u64 = -1_i32 as u32 as u64;
 
 /// `struct flock`: kind and from where, start, length, process.
-type Lock = [u64; 4];
+type Given = [u64; 4];
 
-/// What a lock of the kernel is called that keeps others from so much.
-fn kind_of(strength: Strength) -> u64 {
-    match strength {
-        Strength::Nothing => F_UNLCK,
-        Strength::Reading => F_RDLCK,
-        Strength::Writing => F_WRLCK,
+fn kind_of(mode: Option<LockMode>) -> u64 {
+    match mode {
+        None => F_UNLCK,
+        Some(LockMode::Shared) => F_RDLCK,
+        Some(LockMode::Exclusive) => F_WRLCK,
     }
 }
 
-fn strength_of(kind: u64) -> Result<Strength, Errno> {
+fn mode_of(kind: u64) -> Result<Option<LockMode>, Errno> {
     match kind {
-        F_UNLCK => Ok(Strength::Nothing),
-        F_RDLCK => Ok(Strength::Reading),
-        F_WRLCK => Ok(Strength::Writing),
+        F_UNLCK => Ok(None),
+        F_RDLCK => Ok(Some(LockMode::Shared)),
+        F_WRLCK => Ok(Some(LockMode::Exclusive)),
         _ => Err(Errno::EINVAL),
     }
 }
 
-/// The kernel's lock on some of a file's bytes there.
-fn in_kernel(base: u64, (first, last): (u64, u64), strength: Strength) -> Lock {
-    [kind_of(strength), base + first, last - first + 1, 0]
+fn process() -> u64 {
+    system::call(number::GETPID, [0; 6]) as u64
 }
 
-fn kernel(command: u64, lock: &mut Lock) -> Result<u64, i32> {
-    let locks = u64::from(instance::control().descriptors.locks);
-    system::try_call(number::FCNTL, [locks, command, lock.as_mut_ptr() as u64, 0, 0, 0])
-}
-
-/// The bytes that are asked for.
-fn range(inode: u64, start: i64, length: i64, strength: Strength) -> Result<Range, Errno> {
-    let end = |first: i64| if length == 0 { Some(i64::MAX) } else { first.checked_add(length.abs() - 1) };
-    let first = if length < 0 { start.checked_add(length).ok_or(Errno::EINVAL)? } else { start };
-    if first < 0 {
-        return Err(Errno::EINVAL);
-    }
-    let last = end(first).ok_or(Errno::EOVERFLOW)?;
-    Ok(Range { inode, first: first as u64, last: last as u64, strength })
-}
-
-/// fcntl with F_GETLK, F_SETLK or F_SETLKW, on a number of ours.
-pub(crate) fn control(thread: &mut Thread, call: u64, number: u32, command: u64, at: u64) -> Answer {
-    let wanted = match prepare(thread, number, command, at) {
-        Err(errno) => return Answer::error(errno),
-        Ok(wanted) => wanted,
+/// What a `struct flock` asks for.
+fn requested(thread: &Thread, of: u32, kind: LockKind, given: &Given) -> Result<LockRequest, Errno> {
+    let [head, start, length, _] = *given;
+    let whence = match head >> 16 & 0xffff {
+        0 => Whence::Start,
+        1 => Whence::Current,
+        2 => Whence::End,
+        _ => return Err(Errno::EINVAL),
     };
+    let range = instance::call(thread, |call| locks::range(call, of, (start as i64, whence), length as i64))?;
+    Ok(LockRequest { kind, range, mode: mode_of(head & 0xffff)?, seen_as: process() })
+}
+
+/// fcntl with a command on locks, on a number of ours.
+pub(crate) fn control(thread: &mut Thread, of: u32, command: u64, at: u64) -> Answer {
+    let (kind, asks, waits) = match command {
+        F_GETLK => (LockKind::Process, true, false),
+        F_OFD_GETLK => (LockKind::Description, true, false),
+        _ => {
+            let of_process = matches!(command, F_SETLK | F_SETLKW);
+            let kind = if of_process { LockKind::Process } else { LockKind::Description };
+            (kind, false, matches!(command, F_SETLKW | F_OFD_SETLKW))
+        }
+    };
+    let prepared = guarded::read_value::<Given>(at).and_then(|given| {
+        if kind == LockKind::Description && given[3] as u32 != 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok((given, requested(thread, of, kind, &given)?))
+    });
+    match prepared {
+        Err(errno) => Answer::error(errno),
+        Ok((given, request)) if asks => Answer::of(ask(thread, of, (at, &given), &request)),
+        Ok((_, request)) => set(thread, of, &request, waits, None),
+    }
+}
+
+/// flock, on a number of ours.
+pub(crate) fn whole_file(thread: &mut Thread, of: u32, how: u64) -> Answer {
+    let mode = match how & !LOCK_NB {
+        LOCK_SH => Some(LockMode::Shared),
+        LOCK_EX => Some(LockMode::Exclusive),
+        LOCK_UN => None,
+        _ => return Answer::error(Errno::EINVAL),
+    };
+    let request = LockRequest { kind: LockKind::WholeFile, range: LockRange::ALL, mode, seen_as: process() };
+    set(thread, of, &request, how & LOCK_NB == 0, None)
+}
+
+/// Locks or unlocks; who waits does so in the kernel.
+fn set(
+    thread: &mut Thread,
+    of: u32,
+    request: &LockRequest,
+    waits: bool,
+    waited: Option<LockWait>,
+) -> Answer {
     if instance::planted("shim: a lock is given to everybody") {
         return Answer::of(Ok(0));
     }
-    if command == F_GETLK {
-        return Answer::of(ask(&wanted, at));
-    }
-    thread.home().has_locks.store(true, Ordering::Relaxed);
-    match set(thread.home(), wanted) {
-        Ok(()) => Answer::Done(0),
-        Err(Refusal::Locked(lock)) if command == F_SETLKW => wait(thread, call, wanted, lock),
-        Err(Refusal::Locked(_)) => Answer::error(Errno::EAGAIN),
-        Err(Refusal::Number(errno)) => Answer::number(errno),
-    }
-}
-
-/// Why a lock was not set.
-enum Refusal {
-    /// Another process has one: the kernel's lock that is missing.
-    Locked(Lock),
-    /// Another error.
-    Number(i32),
-}
-
-/// Locks or unlocks, without waiting.
-fn set(home: &Home, wanted: Range) -> Result<(), Refusal> {
-    let mut locked = home.lock();
-    let held = locked.held();
-    if !held.has_room() {
-        settle(held, &wanted);
-        return Err(Refusal::Number(ENOLCK));
-    }
-    let needed = held.needed(&wanted);
-    if wanted.strength != Strength::Nothing {
-        let mut lock = in_kernel(wanted.base(), wanted.in_kernel(), needed);
-        kernel(F_SETLK, &mut lock).map_err(|errno| match errno == Errno::EAGAIN.number() {
-            true => Refusal::Locked(lock),
-            false => Refusal::Number(errno),
-        })?;
-    }
-    held.set(wanted);
-    if wanted.strength == Strength::Nothing || wanted.strength != needed {
-        settle(held, &wanted);
-    }
-    Ok(())
-}
-
-/// Gives up what the kernel has locked in a range's bytes and none of the process's ranges needs. Others never find free there what
-/// is still needed.
-fn settle(held: &Held, range: &Range) {
-    let (mut at, last) = range.in_kernel();
-    while at <= last {
-        let (strength, end) = held.strongest(range.inode, at, last);
-        // It can fail for want of the kernel's memory: then more stays locked until the next time.
-        let _ = kernel(F_SETLK, &mut in_kernel(range.base(), (at, end), strength));
-        at = end + 1;
+    let asked = instance::call(thread, |call| {
+        Ok(match waits {
+            true => locks::ask_again(call, of, request, waited),
+            false => locks::ask(call, of, request, Patience::Refuse),
+        })
+    });
+    match asked {
+        Ok(Ok(())) => Answer::Done(0),
+        Ok(Err(LockRefusal::Busy(wait))) => issue_wait(thread, of, request, wait),
+        Ok(Err(LockRefusal::Failed(errno))) | Err(errno) => Answer::error(errno),
     }
 }
 
-/// Lets the kernel wait for a lock.
-fn wait(thread: &mut Thread, call: u64, wanted: Range, lock: Lock) -> Answer {
-    let request = [wanted.inode, wanted.first, wanted.last, kind_of(wanted.strength)];
-    let room = thread.kept_room();
-    for (place, word) in room.chunks_exact_mut(8).zip(lock.into_iter().chain(request)) {
+/// Lets the kernel wait until the lock may be free.
+fn issue_wait(thread: &mut Thread, of: u32, request: &LockRequest, wait: LockWait) -> Answer {
+    let LockRequest { kind, range, mode, seen_as } = *request;
+    let kept = [
+        u64::from(of),
+        kind as u64,
+        range.first,
+        range.last,
+        kind_of(mode),
+        seen_as,
+        u64::from(wait.word),
+        u64::from(wait.seen),
+    ];
+    for (place, word) in thread.kept_room().chunks_exact_mut(8).zip(kept) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    let place = room.as_ptr() as u64;
-    let locks = u64::from(instance::control().descriptors.locks);
-    Answer::issue(thread, call, [locks, F_SETLKW, place, 0, 0, 0], After::Locked)
+    let word = core::ptr::from_ref(instance::file_system().lock_word(wait)) as u64;
+    Answer::issue(thread, number::FUTEX, [word, FUTEX_WAIT, u64::from(wait.seen), 0, 0, 0], After::Locked)
 }
 
-/// The kernel has waited for a lock: it is noted, unless another thread has unlocked the same bytes of the kernel's before, and
-/// somebody else has them now.
-pub(crate) fn waited(thread: &mut Thread, call: u64) -> Answer {
-    let Some(room) = thread.kept_of_this_call() else { return Answer::number(ENOLCK) };
+/// The kernel has waited: the lock is asked for again; or a signal has ended the wait.
+pub(crate) fn waited(thread: &mut Thread, result: i64) -> Answer {
+    let Some(room) = thread.kept_of_this_call() else { return Answer::Done(result) };
     let mut words = [0_u64; 8];
     for (word, place) in words.iter_mut().zip(room.as_chunks::<8>().0) {
         *word = u64::from_le_bytes(*place);
     }
-    let [.., inode, first, last, kind] = words;
-    let wanted = match strength_of(kind) {
-        Ok(strength) => Range { inode, first, last, strength },
+    let [of, kind, first, last, mode, seen_as, word, seen] = words;
+    let kind = [LockKind::Process, LockKind::Description, LockKind::WholeFile][kind as usize % 3];
+    let wait = LockWait { word: word as u32, seen: seen as u32 };
+    let request = match mode_of(mode) {
+        Ok(mode) => LockRequest { kind, range: LockRange { first, last }, mode, seen_as },
         Err(errno) => return Answer::error(errno),
     };
-    match set(thread.home(), wanted) {
-        Ok(()) => Answer::Done(0),
-        Err(Refusal::Locked(lock)) => wait(thread, call, wanted, lock),
-        Err(Refusal::Number(errno)) => Answer::number(errno),
+    if result != 0 && result != -i64::from(Errno::EAGAIN.number()) {
+        let _ = instance::call(thread, |call| call.stop_waiting(wait).map_err(Errno::from));
+        return Answer::Done(result);
     }
+    set(thread, of as u32, &request, true, Some(wait))
 }
 
-fn prepare(thread: &Thread, number: u32, command: u64, at: u64) -> Result<Range, Errno> {
-    let [head, start, length, _] = guarded::read_value::<Lock>(at)?;
-    let (kind, whence) = (head & 0xffff, head >> 16 & 0xffff);
-    let (inode, mode, size, offset) = instance::call(thread, |call| {
-        let status = data::stat(call, number, Fields::SIZE)?;
-        let (mode, _) = data::status(call, number)?;
-        let description = call.description(number).map_err(Errno::from)?.ok_or(Errno::EBADF)?;
-        Ok((
-            status.number.0,
-            mode,
-            status.size_bytes as i64,
-            call.offset(description).map_err(Errno::from)?.bytes as i64,
-        ))
-    })?;
-    let base = match whence {
-        0 => 0,
-        1 => offset,
-        2 => size,
-        _ => return Err(Errno::EINVAL),
+fn ask(thread: &Thread, of: u32, (at, given): (u64, &Given), request: &LockRequest) -> Result<u64, Errno> {
+    if request.mode.is_none() {
+        return Err(Errno::EINVAL);
+    }
+    let found = instance::call(thread, |call| locks::in_the_way(call, of, request))?;
+    let head = given[0] & !0xffff;
+    let answer = match found {
+        None => [head | F_UNLCK, given[1], given[2], given[3]],
+        Some(lock) => {
+            let process = lock.seen_as.unwrap_or(NO_PROCESS);
+            // What was the process is four bytes, and four more.
+            let process = given[3] & !0xffff_ffff | process & 0xffff_ffff;
+            [kind_of(Some(lock.mode)) | head & !0xffff_ffff, lock.range.first, lock.range.length(), process]
+        }
     };
-    let strength = strength_of(kind)?;
-    let may = match strength {
-        _ if command == F_GETLK => true,
-        Strength::Reading => mode.read,
-        Strength::Writing => mode.write,
-        Strength::Nothing => true,
-    };
-    if !may {
-        return Err(Errno::EBADF);
-    }
-    range(inode, base.checked_add(start as i64).ok_or(Errno::EOVERFLOW)?, length as i64, strength)
-}
-
-fn ask(wanted: &Range, at: u64) -> Result<u64, Errno> {
-    let [head, start, length, _] = guarded::read_value::<Lock>(at)?;
-    let mut lock = in_kernel(wanted.base(), wanted.in_kernel(), wanted.strength);
-    kernel(F_GETLK, &mut lock).map_err(|_| Errno::EINVAL)?;
-    if lock[0] & 0xffff == F_UNLCK {
-        return guarded::write_value(at, [head & !0xffff | F_UNLCK, start, length, 0]).map(|()| 0);
-    }
-    // Where in the file is known up to a multiple: the range that was asked for is given.
-    guarded::write_value(at, [lock[0] & 0xffff, start, length, lock[3]]).map(|()| 0)
-}
-
-/// A descriptor is closed: the process's locks on its file go.
-pub(crate) fn forget(thread: &Thread, number: u32) {
-    if !thread.home().has_locks.load(Ordering::Relaxed) || instance::planted("shim: locks outlive the descriptor") {
-        return;
-    }
-    let found = instance::call(thread, |call| {
-        let node = data::node(call, number)?;
-        Ok(call.objects().number(node)?.0)
-    });
-    let Ok(inode) = found else { return };
-    let all = Range::all(inode);
-    let mut locked = thread.home().lock();
-    let held = locked.held();
-    held.forget(inode);
-    settle(held, &all);
+    guarded::write_value(at, answer).map(|()| 0)
 }

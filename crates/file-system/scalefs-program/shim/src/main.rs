@@ -30,7 +30,6 @@ mod names;
 mod numbers;
 mod paths;
 mod processes;
-mod ranges;
 mod signals;
 mod sites;
 mod start;

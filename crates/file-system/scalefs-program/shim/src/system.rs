@@ -71,6 +71,7 @@ pub(crate) mod number {
     pub(crate) const READLINK: u64 = 89;
     pub(crate) const PRCTL: u64 = 157;
     pub(crate) const ARCH_PRCTL: u64 = 158;
+    pub(crate) const FUTEX: u64 = 202;
     pub(crate) const CLOCK_GETTIME: u64 = 228;
     pub(crate) const EXIT_GROUP: u64 = 231;
     pub(crate) const DUP3: u64 = 292;

@@ -53,7 +53,7 @@ pub(super) fn make(options: &RunOptions, top: &Path) -> Result<Made, String> {
         return Err(format!("expected that 16 files may be open, got {limit}: raise it by ulimit -n"));
     }
     let first = (end - HIDDEN) as u32;
-    let descriptors = Descriptors { memory: first, loader: first + 1, placeholder: first + 2, locks: first + 3 };
+    let descriptors = Descriptors { memory: first, loader: first + 1, placeholder: first + 2 };
     let instance = SharedInstance::create(config(options.size_bytes), descriptors, top.as_os_str().as_bytes())
         .map_err(|error| error.to_string())?;
     if cfg!(feature = "planted-faults") {
@@ -69,7 +69,6 @@ pub(super) fn make(options: &RunOptions, top: &Path) -> Result<Made, String> {
         (descriptors.memory, clone_of(instance.memory())?),
         (descriptors.loader, loader()?),
         (descriptors.placeholder, placeholder()?),
-        (descriptors.locks, memfd_create("scalefs-locks", MFdFlags::MFD_CLOEXEC).map_err(said("a file for locks"))?),
     ];
     Ok(Made { instance, hidden })
 }

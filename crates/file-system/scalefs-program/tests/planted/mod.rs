@@ -65,7 +65,6 @@ const FAULTS: [(&str, &str); 10] = [
         "python3 -c 'import ctypes, os; n = os.open(\"f\", 66); os.write(n, b\"x\"); os.lseek(n, 0, 0); c = ctypes.CDLL(None, use_errno=True); print(c.read(n, ctypes.c_void_p(16), 1), ctypes.get_errno())'",
     ),
     ("shim: a lock is given to everybody", LOCKED),
-    ("shim: locks outlive the descriptor", LOCKED),
     (
         "shim: a child in its parent's memory knows no numbers",
         "python3 -c 'import os, subprocess; n = os.open(\"f\", 66); os.write(n, b\"words\"); os.lseek(n, 0, 0); print(subprocess.run([\"cat\"], stdin=n, stdout=subprocess.PIPE).stdout)'",

@@ -244,7 +244,7 @@ int main(int count, char **arguments) {
 }
 "#;
 
-/// One thread waits for a lock while another unlocks a byte that is the same for the kernel.
+/// One thread waits for a lock while another unlocks a byte far from it.
 pub const UNLOCKING: &str = r#"
 #include <fcntl.h>
 #include <pthread.h>
@@ -287,6 +287,36 @@ int main(void) {
     pthread_join(other, 0);
     printf("%d\n", wrong);
 }
+"#;
+
+/// Locks of whole files and of descriptions, a circle of two that wait, and what a program that `exec` begins still has locked.
+pub const OWNERS: &str = r#"
+import fcntl, os, struct, time
+f = os.open("f", os.O_CREAT | os.O_RDWR); g = os.open("f", os.O_RDWR)
+EX, SH, UN, NB = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_UN, fcntl.LOCK_NB
+def said(what, call, *arguments):
+    try: call(*arguments); print(what, "done", flush=True)
+    except OSError as error: print(what, error.errno, flush=True)
+def child(run):
+    if os.fork() == 0:
+        run(); os._exit(0)
+def ofd(descriptor, kind, start, length, command=37):
+    answer = fcntl.fcntl(descriptor, command, struct.pack("hhqqi4x", kind, 0, start, length, 0))
+    print(struct.unpack("hhqqi4x", answer), flush=True)
+fcntl.flock(f, EX); said(1, fcntl.flock, g, SH | NB); h = os.dup(f); os.close(f); said(2, fcntl.flock, g, SH | NB)
+fcntl.flock(h, SH); said(3, fcntl.flock, g, SH | NB); said(4, fcntl.flock, h, EX | NB); said(5, fcntl.flock, g, EX | NB)
+said(6, fcntl.flock, h, EX | NB); said(7, fcntl.flock, g, 3)
+child(lambda: fcntl.flock(g, UN)); os.wait(); said(8, fcntl.flock, h, EX | NB)
+child(lambda: (time.sleep(0.1), fcntl.flock(h, UN))); fcntl.flock(g, EX); os.wait(); said(9, fcntl.flock, h, SH | NB)
+os.close(g); said(10, fcntl.flock, h, SH | NB); g = os.open("f", os.O_RDWR)
+ofd(g, fcntl.F_WRLCK, 10, 5); said(11, fcntl.lockf, h, EX | NB, 1, 12); said(12, fcntl.lockf, h, EX | NB, 1, 15); ofd(h, fcntl.F_RDLCK, 0, 0, 36)
+os.close(g); said(13, fcntl.lockf, h, EX | NB, 1, 12); fcntl.lockf(h, UN)
+r, w = os.pipe()
+def waits(): fcntl.lockf(h, EX, 1, 1); os.write(w, b"x"); said("child", fcntl.lockf, h, EX, 1, 0)
+fcntl.lockf(h, EX, 1, 0); child(waits); os.read(r, 1); time.sleep(0.3); said(14, fcntl.lockf, h, EX, 1, 1); fcntl.lockf(h, UN); os.wait()
+os.set_inheritable(h, True)
+def begins(): fcntl.lockf(h, EX, 1, 50); os.write(w, b"x"); os.execvp("sleep", ["sleep", "0.4"])
+child(begins); os.read(r, 1); time.sleep(0.2); said(15, fcntl.lockf, h, EX | NB, 1, 50); os.wait(); said(16, fcntl.lockf, h, EX | NB, 1, 50)
 "#;
 
 /// A program of C; nothing, and why, where it cannot be built.
