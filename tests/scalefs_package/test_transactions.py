@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import gc
 import threading
 from pathlib import Path
 
@@ -145,3 +147,26 @@ def test_threads_lose_nothing() -> None:
     for thread in threads:
         thread.join()
     assert sorted(map(int, files.listdir("a") + files.listdir("b"))) == list(range(20))
+
+
+def test_a_transaction_that_is_never_ended_keeps_nothing() -> None:
+    files = FileSystem(size_bytes=1 << 20)
+    empty = files.free_bytes
+    for _ in range(40):
+        lost = files.transaction()
+        lost.__enter__()
+        lost.write_bytes("big", b"x" * (256 << 10))
+        del lost
+        gc.collect()
+    assert files.listdir() == [] and files.free_bytes == empty
+
+
+def test_a_transaction_has_no_locks() -> None:
+    files = FileSystem()
+    with files.transaction() as t:
+        t.write_bytes("f", b"")
+        fd = t.descriptors.open("f", 2)
+        for lock in (t.descriptors.flock, t.descriptors.lockf, t.descriptors.ofd_lockf):
+            with pytest.raises(OSError) as refused:
+                lock(fd, fcntl.LOCK_EX)
+            assert refused.value.errno == errno.EOPNOTSUPP

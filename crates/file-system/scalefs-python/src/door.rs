@@ -67,6 +67,20 @@ impl Door {
     }
 }
 
+impl Drop for Door {
+    /// A transaction that nobody has ended and nobody can reach: nothing of it happens, and nothing stays kept.
+    fn drop(&mut self) {
+        let Some(transaction) = &self.transaction else { return };
+        let mut open = locked(transaction);
+        // In a child of `fork`, or once the file system is closed, there is nothing to end.
+        if open.is_some()
+            && let Ok(files) = self.files()
+        {
+            let _ = transact::end(&files, &mut open, false);
+        }
+    }
+}
+
 /// What was panicked over was left whole.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
