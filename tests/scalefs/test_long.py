@@ -26,6 +26,7 @@ OVERTAKEN_MS = 600_000
 NOT_COMMUTING_PER_PART = 100_000
 RIGHTS_PARTS = 10
 SEQUENCES_PARTS = 10
+SCRIPT_PARTS = 8
 OTHER_SEEDS = 5
 ADYA_RUNS = 2_000
 POOL_CALLS = 10_000_000
@@ -75,6 +76,14 @@ def test_all_sequences_of_six_calls_are_those_of_plain(part: int) -> None:
     """In parts, as rights are."""
     environment = {"SCALEFS_SEQUENCE_CALLS": "6", "SCALEFS_SEQUENCES": f"{part}/{SEQUENCES_PARTS}"}
     run_test("scalefs", "tmpfs", environment, "all_short_sequences")
+
+
+@pytest.mark.parametrize("part", range(1, SCRIPT_PARTS + 1))
+def test_scripts_of_sibylfs_give_the_same_as_on_tmpfs(part: int) -> None:
+    """They are another project's data, and not in the repository: docs/notes/sibylfs.md says where they are found."""
+    if not os.environ.get("SIBYLFS_SCRIPTS"):
+        pytest.skip("SIBYLFS_SCRIPTS names no folder with the scripts")
+    run_test("scalefs", "tmpfs", {"SIBYLFS_PART": f"{part}/{SCRIPT_PARTS}"}, "scripts_of_a_folder")
 
 
 @pytest.mark.parametrize("part", range(1, RIGHTS_PARTS + 1))

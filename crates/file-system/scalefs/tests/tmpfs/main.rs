@@ -15,6 +15,7 @@ mod locks;
 #[cfg(fuzzing)]
 mod planted;
 mod rights_table;
+mod scripts;
 mod sequences;
 mod systems;
 
