@@ -503,3 +503,59 @@ fn a_write_without_room_leaves_the_times() {
         process.exit(instance.fs, &core, &host);
     });
 }
+
+/// What the host says of both ends of a pipe that holds so many bytes, and of which one end may be gone: whether `select` calls
+/// it ready for its use, and whether `poll` says that the other is gone.
+#[cfg(target_os = "linux")]
+fn ends_on_host(held_bytes: usize, gone: Option<usize>) -> [Option<(bool, bool)>; 2] {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors, bytes that are there, and sets that live during the calls.
+    unsafe {
+        assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_NONBLOCK | libc::O_CLOEXEC), 0);
+        let bytes = vec![1_u8; held_bytes];
+        assert_eq!(libc::write(ends[1], bytes.as_ptr().cast(), held_bytes), held_bytes as isize);
+        if let Some(gone) = gone {
+            libc::close(ends[gone]);
+        }
+        let seen = [0, 1].map(|end| {
+            if gone == Some(end) {
+                return None;
+            }
+            let mut set: libc::fd_set = std::mem::zeroed();
+            libc::FD_SET(ends[end], &raw mut set);
+            let (mut read, mut write) = (std::ptr::null_mut(), std::ptr::null_mut());
+            *(if end == 0 { &mut read } else { &mut write }) = &raw mut set;
+            let mut at_once: libc::timeval = std::mem::zeroed();
+            let count = libc::select(ends[end] + 1, read, write, std::ptr::null_mut(), &raw mut at_once);
+            let mut entry = libc::pollfd { fd: ends[end], events: 0, revents: 0 };
+            libc::poll(&raw mut entry, 1, 0);
+            Some((count == 1, entry.revents & (libc::POLLHUP | libc::POLLERR) != 0))
+        });
+        for end in [0, 1].into_iter().filter(|end| gone != Some(*end)) {
+            libc::close(ends[end]);
+        }
+        seen
+    }
+}
+
+/// An end whose other one is gone is ready, as on Linux: a read finds the end there, and a write EPIPE (`POLLIN_SET` and
+/// `POLLOUT_SET` in fs/select.c).
+#[cfg(target_os = "linux")]
+#[test]
+fn ends_of_pipes_are_ready_when_select_says_so() {
+    for held_bytes in [0, 1, 16 * PAGE_BYTES] {
+        for gone in [None, Some(0), Some(1)] {
+            alone(64, |verbs| {
+                let (read, write) = data::pipe(verbs, PLAIN).unwrap();
+                let bytes = vec![1; held_bytes];
+                assert_eq!(data::write(verbs, write, &bytes), Ok(held_bytes));
+                let ends = [read, write];
+                if let Some(gone) = gone {
+                    data::close(verbs, ends[gone]).unwrap();
+                }
+                let seen = ends.map(|end| data::poll(verbs, end).ok().map(|end| (end.is_ready, end.other_end_gone)));
+                assert_eq!(seen, ends_on_host(held_bytes, gone), "{held_bytes} bytes, {gone:?} gone");
+            });
+        }
+    }
+}
