@@ -46,7 +46,7 @@ impl State {
         }
     }
 
-    /// Whoever waits for a lock of a file asks for it again.
+    /// Anyone who waits for a lock of a file asks for it again.
     fn look_again(&mut self, file: Number) {
         self.waits.retain(|_, (_, other)| *other != file);
     }

@@ -101,7 +101,7 @@ pub enum Patience {
     Wait,
 }
 
-/// What whoever waits for a lock waits for: a word that changes before the lock can be had.
+/// What anyone who waits for a lock waits for: a word that changes before the lock can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LockWait {
     /// Which word, as the implementation counts them.

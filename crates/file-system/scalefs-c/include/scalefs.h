@@ -368,7 +368,7 @@ int scalefs_poll(scalefs_thread *thread, scalefs_process *process, scalefs_poll_
 #define SCALEFS_UNLOCKED 0u
 /* Others may lock it so, too (F_RDLCK, LOCK_SH). */
 #define SCALEFS_SHARED_LOCK 1u
-/* Nobody else may lock it (F_WRLCK, LOCK_EX). */
+/* No one else may lock it (F_WRLCK, LOCK_EX). */
 #define SCALEFS_EXCLUSIVE_LOCK 2u
 /* A flag of scalefs_set_lock and scalefs_flock: wait until no other lock is in the way (F_SETLKW). */
 #define SCALEFS_WAIT 1u

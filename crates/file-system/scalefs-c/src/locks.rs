@@ -17,7 +17,7 @@ pub const SCALEFS_OF_DESCRIPTION: u32 = 1;
 pub const SCALEFS_UNLOCKED: u32 = 0;
 /// Others may lock it so, too (F_RDLCK, LOCK_SH).
 pub const SCALEFS_SHARED_LOCK: u32 = 1;
-/// Nobody else may lock it (F_WRLCK, LOCK_EX).
+/// No one else may lock it (F_WRLCK, LOCK_EX).
 pub const SCALEFS_EXCLUSIVE_LOCK: u32 = 2;
 /// A flag of scalefs_set_lock and scalefs_flock: wait until no other lock is in the way (F_SETLKW).
 pub const SCALEFS_WAIT: u32 = 1;
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn scalefs_set_lock(
 /// its mode SCALEFS_UNLOCKED if nothing is. The mode that is asked for is not SCALEFS_UNLOCKED.
 ///
 /// # Safety
-/// See scalefs_open; lock is there, and nobody else uses it.
+/// See scalefs_open; lock is there, and no one else uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn scalefs_get_lock(
     thread: *mut scalefs_thread,

@@ -68,7 +68,7 @@ impl Door {
 }
 
 impl Drop for Door {
-    /// A transaction that nobody has ended and nobody can reach: nothing of it happens, and nothing stays kept.
+    /// A transaction that was not ended and is out of reach: nothing of it happens, and nothing stays kept.
     fn drop(&mut self) {
         let Some(transaction) = &self.transaction else { return };
         let mut open = locked(transaction);

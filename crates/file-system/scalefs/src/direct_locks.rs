@@ -1,7 +1,7 @@
 //! The verbs on locks of files.
 //!
 //! **Who closes gives up.** A process's locks go with the number that it closes (`process.rs`), a description's with its last
-//! one (`description.rs`); what has locks says so before it gets them, and meanwhile nobody closes the number by which it gets
+//! one (`description.rs`); what has locks says so before it gets them, and no one closes the number by which it gets
 //! them.
 //!
 //! **Death of a process** in a verb: the file was noted first ([`LockNote`](crate::file_locks::LockNote)), with who was giving
@@ -136,7 +136,7 @@ impl<H: Host> LockOperations for InProcess<'_, H> {
         };
         let locking = self.fs.locking(self.core(), node, self.host);
         let gives_up_first = kind == LockKind::WholeFile;
-        // Whoever closes the number comes before, or finds what it has to give up.
+        // Anyone who closes the number comes before, or finds what it has to give up.
         let asked = self.process().while_open(&self.guard, (number, description), self.host, || {
             // Also who waits: another thread may close the descriptor.
             DescriptionPtr::from_address(description.address()).will_have_locks();

@@ -4,7 +4,7 @@
 //! lock, awaited, current │ halves: a list, and the room for the next one
 //! change:  lock;  the next list into the half that is not current;  current;  unlock;  who waits is woken
 //! ```
-//! **Death of a process**: the list is the old one or the new one, since one word says which half is current. Whoever takes a
+//! **Death of a process**: the list is the old one or the new one, since one word says which half is current. Anyone who takes a
 //! core over unlocks, and wakes all who wait; what the dead owner was about to give up is given up then ([`LockNote`]).
 //!
 //! **Room.** Both halves hold at least as many locks as there are, so that to give locks up needs no memory.
@@ -78,7 +78,7 @@ impl Half {
     }
 
     /// # Safety
-    /// Nobody uses it any more.
+    /// No one uses it any more.
     unsafe fn free(self, core: &Core<'_>) {
         if let (Some(place), Some(class)) = (NonNull::new(self.place()), Half::class_of(self.0 & Half::EXPONENT_MASK)) {
             // SAFETY: the caller's promise; allocated with this class.
@@ -106,7 +106,7 @@ pub(crate) struct Locking<'a, W> {
 impl<W: Wait> Locking<'_, W> {
     /// Lets all who wait look again.
     fn wake(&self) {
-        if !planted("scalefs: who unlocks a file wakes nobody") {
+        if !planted("scalefs: who unlocks a file wakes no one") {
             self.word.fetch_add(1, Ordering::AcqRel);
             self.wait.wake(self.word);
         }
@@ -140,7 +140,7 @@ impl FileLocks {
         // Release: who finds them finds them made.
         let put = inode.references.locks.compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire);
         if put.is_err() {
-            // SAFETY: nobody else has seen it.
+            // SAFETY: no one else has seen it.
             unsafe { core.free_object(made) };
         }
         Ok(FileLocks::of(inode).expect("made by us or by another"))
@@ -149,7 +149,7 @@ impl FileLocks {
     /// Gives the memory back.
     ///
     /// # Safety
-    /// Nobody uses the inode any more.
+    /// No one uses the inode any more.
     pub(crate) unsafe fn destroy(inode: &Inode, core: &Core<'_>) {
         let address = inode.references.locks.load(Ordering::Acquire);
         if let Some(place) = NonNull::new(address as usize as *mut FileLocks) {
@@ -172,7 +172,7 @@ impl FileLocks {
         let current = self.current.load(Ordering::Relaxed);
         match current >> 1 {
             0 => &[],
-            // SAFETY: so many were written there; who changes a half has the lock, and that half is not current.
+            // SAFETY: that many were written there; who changes a half has the lock, and that half is not current.
             count => unsafe { core::slice::from_raw_parts(self.half(current & 1).place(), count as usize) },
         }
     }
@@ -184,7 +184,7 @@ impl FileLocks {
         let mut count = 0;
         each(&mut |lock| {
             assert!(count < half.capacity(), "halves have room for all locks");
-            // SAFETY: there is room, and nobody looks at a half that is not current.
+            // SAFETY: there is room, and no one looks at a half that is not current.
             unsafe { half.place().add(count).write(lock) };
             count += 1;
         });
@@ -192,7 +192,7 @@ impl FileLocks {
         self.current.store((count as u64) << 1 | which, Ordering::Release);
     }
 
-    /// Lets either half have room for so many. The caller has `lock`.
+    /// Lets either half have room for that many. The caller has `lock`.
     fn make_room_locked(&self, core: &Core<'_>, count: usize) -> Result<(), OutOfMemory> {
         for _ in 0..2 {
             let spare = self.current.load(Ordering::Relaxed) & 1 ^ 1;
@@ -200,7 +200,7 @@ impl FileLocks {
             if old.capacity() < count {
                 let room = Half::with_room_for(core, count)?;
                 self.halves[spare as usize].store(room.0, Ordering::Release);
-                // SAFETY: nobody looks at a half that is not current.
+                // SAFETY: no one looks at a half that is not current.
                 unsafe { old.free(core) };
             }
             if self.half(spare ^ 1).capacity() < count {
@@ -270,7 +270,7 @@ impl FileLocks {
         self.held_locked().iter().find(|lock| lock.is_in_the_way(owner, range, mode)).map(HeldLock::seen)
     }
 
-    /// Gives up all locks of an owner, of a description those of either kind. Whoever waits looks again.
+    /// Gives up all locks of an owner, of a description those of either kind. Anyone who waits looks again.
     pub(crate) fn give_up<W: Wait>(&self, locking: &Locking<'_, W>, owns: impl Fn(LockOwner) -> bool) {
         let lock = self.lock.lock(locking.core, RANK_FILE_LOCKS, locking.wait);
         if self.held_locked().iter().any(|lock| owns(lock.owner)) {

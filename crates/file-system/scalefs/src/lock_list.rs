@@ -1,4 +1,4 @@
-//! The locks of a file as a list, and what a request makes of it. Rules alone: no memory, and nobody else.
+//! The locks of a file as a list, and what a request makes of it. Rules alone: no memory, and no one else.
 //!
 //! The list holds the owners one after the other, in the order in which they came, and of each its ranges by where they begin. Two
 //! ranges of an owner do not meet, nor do they touch if they are locked alike. So it is the list of Linux's `posix_lock_inode`,

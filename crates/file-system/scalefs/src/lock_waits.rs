@@ -1,11 +1,11 @@
 //! Who waits for locks of files: words that change when a lock goes, and which process waits for which.
 //!
-//! A file's waiters wait for one of a few words, which stay where they are as long as the instance is: whoever gives up a lock
-//! that is waited for changes the word and wakes. So a wait needs no object that could go meanwhile.
+//! A file's waiters wait for one of a few words, which stay where they are as long as the instance is: anyone who gives up a lock
+//! that is waited for changes the word and wakes. So a wait needs no object that could go in between.
 //!
 //! **Circles.** Before a process waits for another one's lock, an edge says so. It counts as long as its word is what the waiter has
 //! seen: any change that could end the wait ends the edge, and a waiter that looks again and still has to wait puts a new one. An
-//! edge that would close a circle is not put. Edges change under one lock of the instance, which nobody takes who does not wait.
+//! edge that would close a circle is not put. Edges change under one lock of the instance, which no one takes who does not wait.
 #![allow(unsafe_code)]
 
 use percpu::{Arena, CacheLine, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, Part, table_kind};

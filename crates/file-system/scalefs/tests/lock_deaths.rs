@@ -1,5 +1,5 @@
 //! A process dies before each of its accesses in calls on locks of files, and in those that give locks up: then another one can
-//! lock all, and whoever waited for it has been woken. Threads lock and close in chosen schedules.
+//! lock all, and anyone who waited for it has been woken. Threads lock and close in chosen schedules.
 #![cfg(all(shuttle, target_os = "linux"))]
 
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use sync::atomic::AtomicU32;
 use sync::mutant::must_be_caught;
 use sync::{Spin, Wait, WaitReason};
 
-/// Waits for a while, and then takes it that nobody will come. Counts whom it wakes.
+/// Waits for a while, and then takes it that no one will come. Counts whom it wakes.
 #[derive(Default)]
 struct Patience {
     woken: Cell<u32>,
@@ -25,7 +25,7 @@ struct Patience {
 
 impl Wait for Patience {
     fn wait(&self, reason: WaitReason, round: u32) {
-        assert!(round < 10_000, "waits for ever: {reason:?}");
+        assert!(round < 10_000, "waits without end: {reason:?}");
     }
 
     fn wake(&self, _: &AtomicU32) {
@@ -168,7 +168,7 @@ fn survive((name, act): Act, access: u64) -> Option<bool> {
         assert_eq!(locks::set(&call, 0, &all(kind)).is_ok(), foreign.is_none(), "{name}: {kind:?}");
         locks::set(&call, 0, &LockRequest { mode: None, ..all(kind) }).unwrap();
     }
-    assert!(stays || !is_busy || host.woken.get() > woken_before, "{name}: whoever waits sleeps on");
+    assert!(stays || !is_busy || host.woken.get() > woken_before, "{name}: anyone who waits sleeps on");
     other.exit(fs, &core, &host);
     (0..8).for_each(|_| [&core, &heir].into_iter().for_each(|core| fs.maintain(core, &host)));
     Some(stays)
@@ -199,7 +199,7 @@ fn locks_that_outlive_their_owners_are_found() {
         "scalefs: an heir forgets the locks of files",
         "scalefs: a process keeps its locks when it closes the file",
         "scalefs: locks stay when the last descriptor is closed",
-        "scalefs: who unlocks a file wakes nobody",
+        "scalefs: who unlocks a file wakes no one",
     ] {
         must_be_caught(mutant, || [ACTS[2], ACTS[0], ACTS[1], ACTS[3]].map(survive_all));
     }
