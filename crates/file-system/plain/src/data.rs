@@ -431,7 +431,8 @@ impl DataOperations for Call<'_> {
         (is_file && self.file_system.takes_shortcuts.get()).then(|| {
             let mut state = self.change()?;
             let offset = state.open_file(description.number).offset;
-            let read = state.file_mut(description.node.number).0.read(offset, bytes);
+            let (_, length) = posix_calls::data::check_range(offset as i64, bytes.len())?;
+            let read = state.file_mut(description.node.number).0.read(offset, &mut bytes[..length]);
             state.open_file_mut(description.number).offset = offset + read as u64;
             Ok(read)
         })

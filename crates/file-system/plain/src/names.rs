@@ -333,18 +333,7 @@ impl ObjectOperations for Call<'_> {
         let state = self.ask()?;
         let object = state.get(node.number);
         let Permissions { mode, user, group } = object.permissions;
-        let mut attributes = Attributes {
-            number: InodeNumber(node.number),
-            kind: node.kind,
-            mode: 0,
-            user: 0,
-            group: 0,
-            link_count: 0,
-            size_bytes: 0,
-            accessed_ns: 0,
-            modified_ns: 0,
-            changed_ns: 0,
-        };
+        let mut attributes = Attributes::identity(InodeNumber(node.number), node.kind);
         if fields.contains(Fields::PERMISSIONS) {
             attributes = Attributes { mode, user, group, accessed_ns: object.accessed_ns, ..attributes };
         }

@@ -265,8 +265,11 @@ fn not_seekable<'v, D: DataOperations>(process: &'v D, description: D::Descripti
     if is_outside { Errno::EBADF } else { Errno::ESPIPE }
 }
 
-/// How many bytes a call moves that starts at this offset.
-fn check_range(offset: i64, length: usize) -> Result<(u64, usize), Errno> {
+/// Where a call starts that moves bytes from this offset on, and how many it moves (Linux: `rw_verify_area`).
+///
+/// # Errors
+/// EINVAL for an offset that cannot be, and for bytes that no file can have.
+pub fn check_range(offset: i64, length: usize) -> Result<(u64, usize), Errno> {
     let start = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
     if start.checked_add(length as u64).is_none_or(|end| end > MAX_FILE_BYTES) {
         return Err(Errno::EINVAL);
@@ -310,14 +313,14 @@ pub fn read<D: DataOperations>(process: &D, fd: u32, bytes: &mut [u8]) -> Result
         Kind::Socket => return process.receive(node, bytes).map(|received| received.length_bytes.min(bytes.len())),
         _ => {}
     }
+    if let Some(read) = process.read_next(description, bytes) {
+        return read;
+    }
     let offset = process.offset(description)?;
     check_read_range(kind, offset.bytes as i64, bytes.len())?;
     // At the end, if the offset was still there when the end was seen: nothing is written.
     if bytes.is_empty() || process.ends_at(node, offset.bytes)? && process.offset_stays(description, offset)? {
         return Ok(0);
-    }
-    if let Some(read) = process.read_next(description, bytes) {
-        return read;
     }
     let lock = process.lock_offset(description)?;
     let (start, length) = check_range(process.locked_offset(&lock) as i64, bytes.len())?;
@@ -353,7 +356,14 @@ fn write_file<'v, D: DataOperations>(
         // Linux: `generic_write_checks` comes before the set-id bits go.
         return Err(Errno::EFBIG);
     }
-    let written = without_set_ids(process, node, || Ok(process.write_range(node, at, &bytes[..length])?))?;
+    check_written(without_set_ids(process, node, || Ok(process.write_range(node, at, &bytes[..length])?))?)
+}
+
+/// What became of a write of more than no bytes.
+///
+/// # Errors
+/// EFBIG or ENOSPC if none was written.
+pub fn check_written(written: Written) -> Result<Written, Errno> {
     match written.length {
         // Only an append can start there: other offsets were checked.
         0 if written.offset == MAX_FILE_BYTES && !planted("calls: a file that is too large is no space") => {
@@ -412,6 +422,25 @@ pub fn write<D: DataOperations>(process: &D, fd: u32, bytes: &[u8]) -> Result<us
     Ok(written.length)
 }
 
+/// Where an offset comes to that is moved so; `size` is asked for where that is counted from.
+///
+/// # Errors
+/// EINVAL where no offset can be; those of `size`.
+pub fn sought(
+    present: u64,
+    (offset, whence): (i64, Whence),
+    size: impl FnOnce() -> Result<u64, Errno>,
+) -> Result<u64, Errno> {
+    let base = match whence {
+        Whence::Start => 0,
+        Whence::Current => present as i64,
+        Whence::End => size()? as i64,
+    };
+    let target = base.checked_add(offset).ok_or(Errno::EINVAL);
+    let target = if planted("calls: an lseek too far overflows") { Ok(base.saturating_add(offset)) } else { target }?;
+    u64::try_from(target).map_err(|_| Errno::EINVAL)
+}
+
 /// Moves the descriptor's offset; writes nothing if it is there already (section 6.3: "precede pessimism with
 /// optimism").
 ///
@@ -426,18 +455,11 @@ pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence
     if !process.objects().kind(node).is_seekable() {
         return Err(not_seekable(process, description));
     }
-    let target = |present: u64| {
-        let base = match whence {
-            Whence::Start => 0,
-            Whence::Current => present as i64,
-            Whence::End if process.objects().kind(node) == Kind::Regular => process.size(node)? as i64,
-            Whence::End => return Err(Errno::EINVAL),
-        };
-        let target = base.checked_add(offset).ok_or(Errno::EINVAL);
-        let target =
-            if planted("calls: an lseek too far overflows") { Ok(base.saturating_add(offset)) } else { target }?;
-        u64::try_from(target).map_err(|_| Errno::EINVAL)
+    let size = || match process.objects().kind(node) {
+        Kind::Regular => Ok(process.size(node)?),
+        _ => Err(Errno::EINVAL),
     };
+    let target = |present: u64| sought(present, (offset, whence), size);
     // Before the beginning, wherever the offset is: it is not looked at, but how far it may be at most. From the end, no size is
     // asked for.
     if offset < 0 {
@@ -452,15 +474,15 @@ pub fn seek<D: DataOperations>(process: &D, fd: u32, offset: i64, whence: Whence
             return Err(Errno::EINVAL);
         }
     }
+    if let Some(sought) = process.seek(description, offset, whence) {
+        return sought;
+    }
     let present = process.offset(description)?;
     let seen = target(present.bytes);
     let is_change = seen.is_ok_and(|target| target != present.bytes);
     // If it still is there when the end was seen.
     if !is_change && process.offset_stays(description, present)? {
         return seen;
-    }
-    if let Some(sought) = process.seek(description, offset, whence) {
-        return sought;
     }
     let lock = process.lock_offset(description)?;
     let target = target(process.locked_offset(&lock))?;

@@ -50,3 +50,22 @@ pub struct Attributes {
     /// Time of the last change of data or status.
     pub changed_ns: i64,
 }
+
+impl Attributes {
+    /// What is told of an object if nothing is asked for ([`Fields::IDENTITY`]).
+    #[inline]
+    pub fn identity(number: InodeNumber, kind: Kind) -> Attributes {
+        Attributes {
+            number,
+            kind,
+            mode: 0,
+            user: 0,
+            group: 0,
+            link_count: 0,
+            size_bytes: 0,
+            accessed_ns: 0,
+            modified_ns: 0,
+            changed_ns: 0,
+        }
+    }
+}

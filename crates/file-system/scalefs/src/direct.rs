@@ -183,18 +183,7 @@ impl<'c, H: Host> Direct<'c, H> {
     /// For calls that have changed nothing since they were pinned.
     pub(crate) fn read_attributes(&self, node: InodeRef, fields: Fields) -> Attributes {
         let inode = node.inode();
-        let mut attributes = Attributes {
-            number: inode.header.number(),
-            kind: node.kind(),
-            mode: 0,
-            user: 0,
-            group: 0,
-            link_count: 0,
-            size_bytes: 0,
-            accessed_ns: 0,
-            modified_ns: 0,
-            changed_ns: 0,
-        };
+        let mut attributes = Attributes::identity(inode.header.number(), node.kind());
         if fields.contains(Fields::PERMISSIONS) {
             let (permissions, accessed_ns) = self.read_header(node);
             let Permissions { mode, user, group } = permissions;
