@@ -39,8 +39,9 @@ class ConformDocument(Document, frozen=True, kw_only=True):
     """Sequences `seed` to `seed + sequences - 1` were run on model and target; `differences` are shrunk.
 
     `calls` are those that sequences were made of, at most `length`; `calls_made` were made in all. In `undecided`
-    sequences the model leaves open more than can be followed. `complete` is false after an interrupt or an error of the
-    run. `start_seconds` are for boot and self-test of the target.
+    sequences the model leaves open more than can be followed; `not_offered` ones ask for what the target does not
+    offer. `complete` is false after an interrupt or an error of the run. `start_seconds` are for boot and self-test of
+    the target.
     """
 
     interface: str
@@ -51,6 +52,7 @@ class ConformDocument(Document, frozen=True, kw_only=True):
     sequences: Count
     calls_made: Count
     undecided: Count
+    not_offered: Count
     complete: bool
     seconds: Measure
     start_seconds: Measure
@@ -89,6 +91,7 @@ class Conformance:
             sequences=self.tally.sequences,
             calls_made=self.tally.calls,
             undecided=self.tally.undecided,
+            not_offered=self.tally.not_offered.total(),
             complete=self.ended is None,
             seconds=round(self.seconds, 3),
             start_seconds=round(self.start_seconds, 3),
@@ -101,7 +104,9 @@ class Conformance:
         found = plural(count, "difference") if count else "no difference"
         sequences, calls = plural(self.tally.sequences, "sequence"), plural(self.tally.calls, "call")
         undecided = f"; {self.tally.undecided} undecided: too many choices" if self.tally.undecided else ""
-        head = f"{self.interface} on {self.target}: {found} in {sequences}, {calls}, {self.seconds:.1f} s{undecided}"
+        not_offered = "".join(f"; {number} say nothing: {what}" for what, number in self.tally.not_offered.items())
+        head = f"{self.interface} on {self.target}: {found} in {sequences}, {calls}, {self.seconds:.1f} s"
+        head += undecided + not_offered
         return "\n\n".join([head, *(difference.text() for difference in self.differences)])
 
 

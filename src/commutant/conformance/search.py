@@ -14,14 +14,15 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from commutant.conformance.draw import Drawer
 from commutant.conformance.judge import Undecided
-from commutant.conformance.trial import Fault, Refused, find_fault
+from commutant.conformance.trial import Fault, NotOffered, Refused, find_fault
 from commutant.guard import begin_path, time_limit
 from commutant.support import CommutantError, RunError, die_with
 from commutant.targets import SequenceRecord, Session
@@ -62,15 +63,18 @@ class _Judged:
 
     suspects: tuple[Suspect, ...]
     undecided: int
+    not_offered: Counter[str]
 
 
 @dataclass(slots=True)
 class SequenceTally:
-    """How far a search is: sequences judged, and calls made in them; `undecided` ones had too many resolutions."""
+    """How far a search is: sequences judged, and calls made in them; `undecided` ones had too many resolutions, and of
+    those that ask for what the target does not offer, `not_offered` has how many ask for what."""
 
     sequences: int = 0
     calls: int = 0
     undecided: int = 0
+    not_offered: Counter[str] = field(default_factory=Counter)
 
 
 class Search:
@@ -214,6 +218,7 @@ class Search:
             for numbers, calls, future in ready:
                 judged = future.result()
                 self.tally.undecided += judged.undecided
+                self.tally.not_offered += judged.not_offered
                 self.suspects += judged.suspects
                 self._count_judged(numbers, calls)
         crashes = sum(suspect.fault.crashed is not None for suspect in self.suspects)
@@ -247,7 +252,7 @@ def _draw(numbers: range) -> _Drawn:
 
 def _judge(odd: Sequence[tuple[int, SequenceRecord]]) -> _Judged:
     assert _drawer is not None
-    suspects, undecided = [], 0
+    suspects, undecided, not_offered = [], 0, Counter[str]()
     for number, record in odd:
         _, script = _drawer.draw(number)
         try:
@@ -255,8 +260,11 @@ def _judge(odd: Sequence[tuple[int, SequenceRecord]]) -> _Judged:
         except Undecided:
             undecided += 1
             continue
+        except NotOffered as why:
+            not_offered[str(why)] += 1
+            continue
         except Refused as error:
             raise RunError(f"the runner refuses sequence {number}: {error}") from None
         if fault is not None:
             suspects.append(Suspect(number, fault, fault.signature(script)))
-    return _Judged(tuple(suspects), undecided)
+    return _Judged(tuple(suspects), undecided, not_offered)

@@ -17,7 +17,7 @@ from typing import Any
 from commutant.conformance.judge import Undecided
 from commutant.conformance.script import Script, write_script
 from commutant.conformance.sequence import Call, CallSequence, Returned, Unresolved
-from commutant.conformance.trial import Fault, Refused, find_fault
+from commutant.conformance.trial import Fault, NotOffered, Refused, find_fault
 from commutant.guard import ModelFault
 from commutant.lang import BoolType, Interface, IntType, Process, SortType, Type
 from commutant.support import OnProgress, Progress, plural
@@ -119,7 +119,7 @@ class Shrinker:
         for record in records:
             try:
                 fault = find_fault(self._interface, script, record)
-            except (Refused, Undecided):
+            except (NotOffered, Refused, Undecided):
                 continue
             if fault is not None and wanted.by(fault, script):
                 return Shrunk(sequence, script, fault, len(records))

@@ -42,17 +42,23 @@ def _kind(value: Value) -> str:
     return type(value).__name__
 
 
+class NotOffered(Exception):
+    """The sequence asks for what the target does not offer, so that it says nothing; `str` of it says what."""
+
+
 class Refused(RunError):
     """The target's runner cannot make a call of the sequence."""
 
 
 def find_fault(interface: type[Interface], script: Script, record: SequenceRecord) -> Fault | None:
-    """What is wrong, or None. Raises Undecided, Refused, or ModelFault."""
+    """What is wrong, or None. Raises Undecided, NotOffered, Refused, or ModelFault."""
     if record.crashed is not None:
         return Fault(None, record.crashed)
     if record.actual is None:
         return None
     actual = json.loads(record.actual)
+    if "unsupported" in actual:
+        raise NotOffered(str(actual["unsupported"]))
     if "refused" in actual:
         raise Refused(str(actual["refused"]))
     results: Sequence[Value] = (*actual["results"], *actual["observation"])

@@ -41,18 +41,6 @@ impl Agents {
     }
 }
 
-/// How the calls of a window have ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallsEnd {
-    /// All of them have happened.
-    Made {
-        /// Bit *i*: the transaction of call *i* was aborted, and the call made again.
-        aborted: u8,
-    },
-    /// The target does not offer one of them in a transaction.
-    Unsupported(String),
-}
-
 /// A system under test. Errors are texts for people: the window is then reported as not run.
 pub trait Target: Execution {
     /// Whether the author of an adapter promises that [`Target::fresh`] gives an empty state: then it is looked at now and
@@ -106,17 +94,17 @@ pub trait Target: Execution {
     }
 
     /// All calls under test were made, with these numbers as results. Here is what belongs behind them, though not into the
-    /// window: transactions end.
+    /// window: transactions end. Bit *i* of what is returned: the transaction of call *i* was aborted, and the call made again.
     ///
     /// # Errors
     /// It cannot be done.
-    fn end_calls(
-        &mut self,
-        _crew: &mut Crew<Self>,
-        _places: &[Place],
-        _results: &mut [i64],
-    ) -> Result<CallsEnd, String> {
-        Ok(CallsEnd::Made { aborted: 0 })
+    fn end_calls(&mut self, _crew: &mut Crew<Self>, _places: &[Place], _results: &mut [i64]) -> Result<u8, String> {
+        Ok(0)
+    }
+
+    /// Why the window that has just failed asks for what is not offered, if it does: then it says nothing of its test.
+    fn not_offered(&mut self) -> Option<String> {
+        None
     }
 
     /// Writes what came back as the call's result, one value, and does what belongs to the call but not into the window.

@@ -13,7 +13,7 @@ use crate::crew::Crew;
 use crate::emptiness::Emptiness;
 use crate::marker;
 use crate::place::{CORE_LIMIT, Place};
-use crate::target::{Agents, CallsEnd, Marks, Signature, Target};
+use crate::target::{Agents, Marks, Signature, Target};
 
 /// A shape of the batch in terms of the target.
 struct Resolved {
@@ -30,8 +30,6 @@ struct Run<'a> {
     shapes: Vec<Result<Resolved, String>>,
     bindings: Bindings<'a>,
     results: ResultsWriter,
-    /// What the window needs and the target does not offer.
-    unsupported: Option<String>,
 }
 
 impl Run<'_> {
@@ -82,7 +80,6 @@ impl<T: Target> Interpreter<T> {
             shapes: plan.shapes.iter().map(|shape| resolve(self.target.signatures(), shape)).collect(),
             bindings: Bindings::default(),
             results: ResultsWriter::start(buffer, plan.window_count()),
-            unsupported: None,
         };
         for (index, (test, order)) in plan.windows().enumerate() {
             starting(index);
@@ -98,7 +95,7 @@ impl<T: Target> Interpreter<T> {
         let mut closed = false;
         run.results.setup(test.setup.len());
         if let Err(why) = self.run_window_marked(run, test, order, &mut closed) {
-            match run.unsupported.take() {
+            match self.target.not_offered() {
                 Some(why) => run.results.unsupported(&why),
                 None => run.results.refused(&why),
             }
@@ -186,13 +183,7 @@ impl<T: Target> Interpreter<T> {
         }
         marker::window_close();
         *closed = true;
-        let aborted = match self.target.end_calls(&mut self.crew, places, &mut raw[..places.len()])? {
-            CallsEnd::Made { aborted } => aborted,
-            CallsEnd::Unsupported(why) => {
-                run.unsupported = Some(why);
-                return Err(String::new());
-            }
-        };
+        let aborted = self.target.end_calls(&mut self.crew, places, &mut raw[..places.len()])?;
         run.results.calls(test.calls.len());
         for (call, raw) in test.calls.iter().zip(raw) {
             let number = run.resolved(call.shape)?.call;

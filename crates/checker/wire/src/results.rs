@@ -44,7 +44,7 @@ pub enum WindowResult<'a> {
 
 impl WindowResult<'_> {
     /// What came of a sequence (see [`crate::case`]) as JSON text: `{"results": [...], "observation": [...]}`, or
-    /// `{"refused": "why"}`.
+    /// `{"refused": "why"}`, or `{"unsupported": "why"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let list = |values: &[Value<'_>]| values.iter().map(Value::to_json).collect::<Vec<_>>();
@@ -52,7 +52,8 @@ impl WindowResult<'_> {
             Self::Ran { setup, observation, .. } => {
                 json!({ "results": list(setup), "observation": list(observation) })
             }
-            Self::Refused(why) | Self::Unsupported(why) => json!({ "refused": why }),
+            Self::Refused(why) => json!({ "refused": why }),
+            Self::Unsupported(why) => json!({ "unsupported": why }),
         }
         .to_string()
     }

@@ -68,6 +68,11 @@ pub trait Subject: 'static {
     /// A child ends.
     fn exit(&self, child: Self::Process, ended: Ended);
 
+    /// What calls since the last look have asked for that is not offered, if they have.
+    fn not_offered(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What is done between windows.
     fn maintain(&self, idle_cores_too: bool);
 }

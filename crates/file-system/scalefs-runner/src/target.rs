@@ -15,7 +15,7 @@ use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::marker;
 use runner::place::{CORE_LIMIT, PROCESS_LIMIT, Place};
-use runner::target::{Agents, CallsEnd, Execution, Marks, Signature, Target};
+use runner::target::{Agents, Execution, Marks, Signature, Target};
 use wire::results::ResultsWriter;
 use wire::value::Value;
 
@@ -76,6 +76,8 @@ pub struct FileSystemTarget<S> {
     /// Per process, who makes its calls on names alone; 0 is the superuser.
     users: [u32; PROCESS_LIMIT],
     transacting: Transacting,
+    /// Why the window asks for what is not offered.
+    not_offered: Option<&'static str>,
 }
 
 impl<S: Subject> FileSystemTarget<S> {
@@ -101,6 +103,7 @@ impl<S: Subject> FileSystemTarget<S> {
             root_is_owned: false,
             users: [0; PROCESS_LIMIT],
             transacting: Transacting::default(),
+            not_offered: None,
         }
     }
 
@@ -710,8 +713,12 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         self.transacting.begin_calls(crew, places)
     }
 
-    fn end_calls(&mut self, crew: &mut Crew<Self>, places: &[Place], results: &mut [i64]) -> Result<CallsEnd, String> {
+    fn end_calls(&mut self, crew: &mut Crew<Self>, places: &[Place], results: &mut [i64]) -> Result<u8, String> {
         self.transacting.end_calls(crew, places, results)
+    }
+
+    fn not_offered(&mut self) -> Option<String> {
+        self.not_offered.take().map(str::to_owned).or_else(|| self.transacting.not_offered())
     }
 
     fn finish(
@@ -722,6 +729,10 @@ impl<S: Subject> Target for FileSystemTarget<S> {
         result: i64,
         results: &mut ResultsWriter,
     ) -> Result<(), String> {
+        self.not_offered = S::actor().not_offered();
+        if let Some(why) = self.not_offered {
+            return Err(why.to_owned());
+        }
         let result = self.transacting.finish(crew, place, result)?;
         if SIGNATURES[call].name == "count_transacted" {
             results.value(&self.transacting.counted());

@@ -12,7 +12,7 @@
 use runner::arguments::Arguments;
 use runner::crew::Crew;
 use runner::place::{CORE_LIMIT, Place};
-use runner::target::{CallsEnd, Execution, Marks};
+use runner::target::{Execution, Marks};
 use wire::value::Value;
 
 use crate::transacted::{ABORTED, NOT_TRANSACTIONAL, Stage};
@@ -28,6 +28,8 @@ pub struct Transacting {
     open: Option<Place>,
     within: i64,
     alone: i64,
+    /// Which call of the window is not offered in a transaction.
+    not_offered: Option<String>,
 }
 
 /// An operation that may be part of a transaction.
@@ -101,20 +103,20 @@ impl Transacting {
     /// Ends them; calls of those that are aborted are made again.
     ///
     /// # Errors
-    /// One failed as transactions do not.
+    /// One failed as transactions do not, or a call is not offered in one.
     pub fn end_calls<T: Execution<Operation: Staged>>(
-        &self,
+        &mut self,
         crew: &mut Crew<T>,
         places: &[Place],
         results: &mut [i64],
-    ) -> Result<CallsEnd, String> {
-        let (mut aborted, mut unsupported, mut broken) = (0, None, None);
+    ) -> Result<u8, String> {
+        let (mut aborted, mut broken) = (0, None);
         for &index in &self.ends {
             let place = places[index];
             let ended = run(crew, place, Stage::End, Marks::None);
             if results[index] == NOT_TRANSACTIONAL || ended == NOT_TRANSACTIONAL {
                 let Place::Worker { core, .. } = place else { continue };
-                unsupported = Some(format!("{} is not offered in a transaction", self.names[core]));
+                self.not_offered = Some(format!("{} is not offered in a transaction", self.names[core]));
             } else if ended == ABORTED {
                 aborted |= 1 << index;
                 results[index] = crew.run(place, Marks::None);
@@ -122,11 +124,15 @@ impl Transacting {
                 broken = Some(failed("ending a transaction", ended));
             }
         }
-        match (broken, unsupported) {
-            (Some(why), _) => Err(why),
-            (None, Some(why)) => Ok(CallsEnd::Unsupported(why)),
-            (None, None) => Ok(CallsEnd::Made { aborted }),
+        match broken.or_else(|| self.not_offered.clone()) {
+            Some(why) => Err(why),
+            None => Ok(aborted),
         }
+    }
+
+    /// Which call of the window is not offered in a transaction, if one was made in one.
+    pub fn not_offered(&mut self) -> Option<String> {
+        self.not_offered.take()
     }
 
     /// The result of a call that was made, perhaps in the transaction of a sequence.
