@@ -17,16 +17,10 @@ from commutant.targets.process.surroundings import Surroundings
 
 OPTIONS: Mapping[str, Option] = {"domains": number(1, 16), **SURROUNDINGS}
 
-_PIPES = ("pipe", "make_pipe", "fill_pipe", "open_pipe", "forget_pipe")
-_MEMORY = ("mmap", "munmap", "mprotect", "memread", "memwrite", "map_file", "peek_memory", "probe_memory")
 _SOCKETS = ("send", "receive", "bind", "sendto", "recvfrom", "use_sockets", "make_pair", "make_named")
 _SEEN_OF_SOCKETS = ("deliver", "deliver_to", "drain", "drain_named")
-_PROCESSES = ("spawn", "fork", "exec", "exit", "wait", "sees", "dup3", "drop", "make_parent", "make_child", "end_child")
-_SEEN_OF_PROCESSES = ("make_descriptor", "peek_child", "peek_status", "peek_parent")
 _TRANSACTIONS = ("transactions", "begin_transaction", "end_transaction", "count_transacted")
-NOT_ACROSS_DOMAINS = frozenset(
-    (*_PIPES, *_MEMORY, *_SOCKETS, *_SEEN_OF_SOCKETS, *_PROCESSES, *_SEEN_OF_PROCESSES, *_TRANSACTIONS)
-)
+NOT_ACROSS_DOMAINS = frozenset((*_SOCKETS, *_SEEN_OF_SOCKETS, *_TRANSACTIONS))
 """Calls that are not done across domains yet; the page on domains says so."""
 
 _SOCKET_CLOSE = ("pair",)

@@ -4,17 +4,20 @@
 //! simulated scale MACHINE DOMAINS ROUNDS [WORKLOAD]         MACHINE: x86, cxl, scc or hare
 //! simulated techniques MACHINE DOMAINS ROUNDS [WORKLOAD]
 //! ```
-//! Each domain makes so many rounds of each workload. `scale` prints virtual time per call with one domain and with all, the
-//! speed-up, and how often a call waits and sends; `techniques` prints how many times as long a call takes without each.
+//! Each domain makes so many rounds of each workload, after some that fill its caches. `scale` prints virtual time per call with one
+//! domain and with all, the speed-up, how often a call waits and sends, and what a domain's time goes to; `techniques` prints how
+//! many times as long a call takes without each.
 
+use std::cell::Cell;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
-use domains::simulated::{Finished, Setup, SimulatedDomain, simulate};
+use domains::simulated::{Setup, SimulatedDomain, simulate};
 use domains::{Limits, Process, Techniques};
 use messages::Transport;
-use messages::simulated::{Disorder, Latencies, RingSizes, Simulated};
+use messages::simulated::{Disorder, Latencies, RingSizes, Simulated, Spent};
 use posix_calls::data::{self, DescriptorOptions};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, OpenFlags, Start, attributes, directories};
@@ -26,7 +29,9 @@ type Call<'c, 'w> = domains::Call<'c, Simulated<'w>>;
 enum Workload {
     /// All create, close and remove names in one directory.
     Creates,
-    /// The same, each in a directory of its own.
+    /// The same, with names that never come again.
+    NewNames,
+    /// The same as the first, each in a directory of its own.
     OwnCreates,
     /// All rename files in one directory.
     Renames,
@@ -36,8 +41,14 @@ enum Workload {
     Writes,
 }
 
-const WORKLOADS: [Workload; 5] =
-    [Workload::Creates, Workload::OwnCreates, Workload::Renames, Workload::Directories, Workload::Writes];
+const WORKLOADS: [Workload; 6] = [
+    Workload::Creates,
+    Workload::NewNames,
+    Workload::OwnCreates,
+    Workload::Renames,
+    Workload::Directories,
+    Workload::Writes,
+];
 
 const CREATE: OpenFlags = OpenFlags::CREATE.union(OpenFlags::WRITE).union(OpenFlags::READ);
 
@@ -53,6 +64,7 @@ impl Workload {
     fn name(self) -> &'static str {
         match self {
             Workload::Creates => "creates, one directory",
+            Workload::NewNames => "new names, one directory",
             Workload::OwnCreates => "creates, own directories",
             Workload::Renames => "renames, one directory",
             Workload::Directories => "mkdir and rmdir, one directory",
@@ -62,7 +74,7 @@ impl Workload {
 
     fn calls_of_round(self) -> u64 {
         match self {
-            Workload::Creates | Workload::OwnCreates => 3,
+            Workload::Creates | Workload::NewNames | Workload::OwnCreates => 3,
             Workload::Renames => 1,
             Workload::Directories => 2,
             Workload::Writes => 2,
@@ -79,7 +91,7 @@ impl Workload {
                 let path = format!("name-{own}-0");
                 domain.call(process, |call| open(call, &path).and_then(|fd| data::close(call, fd)))?;
             }
-            Workload::Creates | Workload::Directories => {}
+            Workload::Creates | Workload::NewNames | Workload::Directories => {}
         }
         if self == Workload::Writes {
             let path = format!("own-{own}/data");
@@ -90,9 +102,10 @@ impl Workload {
 
     fn round(self, domain: &SimulatedDomain<'_>, process: &Process, own: u16, round: u64) -> Result<(), Errno> {
         match self {
-            Workload::Creates | Workload::OwnCreates => {
-                let directory = if self == Workload::Creates { String::new() } else { format!("own-{own}/") };
-                let path = format!("{directory}name-{own}-{}", round % 16);
+            Workload::Creates | Workload::NewNames | Workload::OwnCreates => {
+                let directory = if self == Workload::OwnCreates { format!("own-{own}/") } else { String::new() };
+                let number = if self == Workload::NewNames { round } else { round % 16 };
+                let path = format!("{directory}name-{own}-{number}");
                 let fd = domain.call(process, |call| open(call, &path))?;
                 domain.call(process, |call| data::close(call, fd))?;
                 domain.call(process, |call| names::unlink(call, at(), path.as_bytes()))
@@ -117,56 +130,93 @@ impl Workload {
     }
 }
 
-/// What a run has shown.
+/// Rounds before those that count, twice: a domain that owns the directory has made the first before others' changes split it.
+/// Names come again after 16.
+const WARM_ROUNDS: u64 = 32;
+
+/// What a run has shown, per call.
 struct Measured {
     ns_per_call: f64,
     round_trips: f64,
     messages: f64,
+    /// What a domain's time went to, in nanoseconds: calls, serving, sending, receiving, looks in vain, lines, waiting.
+    shares: [f64; 7],
+}
+
+/// Where all domains have come to a place of their programs, and when the last has.
+#[derive(Clone, Copy, Default)]
+struct Meeting {
+    come: usize,
+    last_ns: u64,
+}
+
+/// Waits until all have come.
+fn meet(domain: &SimulatedDomain<'_>, meeting: &Cell<Meeting>, domain_count: usize) {
+    let now_ns = || domain.transport().now_ns();
+    let Meeting { come, last_ns } = meeting.get();
+    meeting.set(Meeting { come: come + 1, last_ns: last_ns.max(now_ns()) });
+    while meeting.get().come < domain_count || now_ns() < meeting.get().last_ns {
+        if !domain.serve() {
+            domain.transport().pause(1_000);
+        }
+    }
+}
+
+/// What was done and spent by one domain.
+fn seen(domain: &SimulatedDomain<'_>) -> (messages::Counts, Spent) {
+    (domain.counts(), domain.transport().network().spent(domain.own()))
 }
 
 fn measure(workload: Workload, setup: &Setup, rounds: u64) -> Result<Measured, String> {
-    // When the last had prepared, and which clock each began and ended at.
-    let times = Rc::new(std::cell::RefCell::new((0_usize, 0_u64, 0_u64)));
+    let meetings: Rc<[Cell<Meeting>; 4]> = Rc::default();
+    let sums: Rc<Cell<[f64; 9]>> = Rc::default();
     let program = |own: usize| {
-        let times = Rc::clone(&times);
-        let domain_count = setup.domain_count;
+        let (meetings, sums, domain_count) = (Rc::clone(&meetings), Rc::clone(&sums), setup.domain_count);
         move |domain: &SimulatedDomain<'_>| {
             let process = Process::new(Credentials::SUPERUSER);
             if own == 0 {
                 domain.call(&process, |call| attributes::change_mode(call, at(), b"/", 0o777)).unwrap();
             }
             workload.prepare(domain, &process, own as u16).unwrap();
-            {
-                let mut times = times.borrow_mut();
-                times.0 += 1;
-                times.1 = times.1.max(domain.transport().now_ns());
-            }
-            let is_ready = || {
-                let times = times.borrow();
-                times.0 == domain_count && domain.transport().now_ns() >= times.1
-            };
-            while !is_ready() {
-                if !domain.serve() {
-                    domain.transport().pause(1_000);
+            let make = |rounds: Range<u64>| {
+                for round in rounds {
+                    workload.round(domain, &process, own as u16, round).unwrap();
                 }
+            };
+            meet(domain, &meetings[0], domain_count);
+            make(0..WARM_ROUNDS);
+            meet(domain, &meetings[1], domain_count);
+            make(WARM_ROUNDS..2 * WARM_ROUNDS);
+            meet(domain, &meetings[2], domain_count);
+            let ((counts_before, before), began_ns) = (seen(domain), domain.transport().now_ns());
+            make(2 * WARM_ROUNDS..2 * WARM_ROUNDS + rounds);
+            let (counts, after) = seen(domain);
+            let counts = counts.since(&counts_before);
+            let elapsed_ns = domain.transport().now_ns() - began_ns;
+            let shares: [fn(&Spent) -> u64; 6] = [
+                |spent| spent.calls_ns,
+                |spent| spent.served_ns,
+                |spent| spent.send_ns,
+                |spent| spent.receive_ns,
+                |spent| spent.look_ns,
+                |spent| spent.pool_ns,
+            ];
+            let mut all = sums.get();
+            for (sum, share) in all.iter_mut().zip(shares) {
+                *sum += (share(&after) - share(&before)) as f64;
             }
-            for round in 0..rounds {
-                workload.round(domain, &process, own as u16, round).unwrap();
-            }
-            let mut times = times.borrow_mut();
-            times.2 = times.2.max(domain.transport().now_ns());
+            all[6] += (elapsed_ns - (after.total_ns() - before.total_ns())) as f64;
+            all[7] += counts.round_trips as f64;
+            all[8] += counts.messages.iter().sum::<u64>() as f64;
+            sums.set(all);
+            meet(domain, &meetings[3], domain_count);
         }
     };
-    let finished: Finished =
-        simulate(setup, (0..setup.domain_count).map(program).collect()).map_err(|stall| stall.to_string())?;
-    let (_, began, ended) = *times.borrow();
+    simulate(setup, (0..setup.domain_count).map(program).collect()).map_err(|stall| stall.to_string())?;
     let calls = (rounds * workload.calls_of_round() * setup.domain_count as u64) as f64;
-    let sum = |of: fn(&messages::Counts) -> u64| finished.counts.iter().map(of).sum::<u64>() as f64;
-    Ok(Measured {
-        ns_per_call: (ended - began) as f64 / calls,
-        round_trips: sum(|counts| counts.round_trips) / calls,
-        messages: sum(|counts| counts.messages.iter().sum()) / calls,
-    })
+    let [all @ .., round_trips, messages] = sums.get().map(|sum| sum / calls);
+    let (began, ended) = (meetings[2].get().last_ns, meetings[3].get().last_ns);
+    Ok(Measured { ns_per_call: (ended - began) as f64 / calls, round_trips, messages, shares: all })
 }
 
 /// What is printed.
@@ -201,8 +251,23 @@ fn run(machine: &str, domain_count: usize, rounds: u64, (what, workload): (What,
 /// How each workload scales.
 fn scale(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), String> {
     println!(
-        "{:32} {:>8} {:>8} {:>8} {:>10} {:>6} {:>6} {:>8} {:>7}",
-        "workload", "ns, 1", "ns, all", "speed-up", "efficiency", "waits", "sends", "calls", "host s"
+        "{:32} {:>6} {:>8} {:>8} {:>10} {:>6} {:>6} {:>8} {:>6} | of a domain's ns: {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>7}",
+        "workload",
+        "ns, 1",
+        "ns, all",
+        "speed-up",
+        "efficiency",
+        "waits",
+        "sends",
+        "calls",
+        "host s",
+        "calls",
+        "serve",
+        "send",
+        "receive",
+        "look",
+        "lines",
+        "waiting"
     );
     for workload in workloads {
         let one = measure(*workload, &Setup { domain_count: 1, ..*setup }, rounds)?;
@@ -210,8 +275,10 @@ fn scale(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), Strin
         let all = measure(*workload, setup, rounds)?;
         let took = started.elapsed().as_secs_f64();
         let speed_up = one.ns_per_call / all.ns_per_call;
+        let [calls, serve, send, receive, look, lines, waiting] = all.shares;
         println!(
-            "{:32} {:8.0} {:8.1} {:8.1} {:10.2} {:6.2} {:6.2} {:8} {:7.1}",
+            "{:32} {:6.0} {:8.1} {:8.1} {:10.2} {:6.2} {:6.2} {:8} {:6.1} | {:17} {calls:6.0} {serve:6.0} {send:6.0} \
+             {receive:7.0} {look:6.0} {lines:6.0} {waiting:7.0}",
             workload.name(),
             one.ns_per_call,
             all.ns_per_call,
@@ -221,6 +288,7 @@ fn scale(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), Strin
             all.messages,
             rounds * workload.calls_of_round() * setup.domain_count as u64,
             took,
+            "",
         );
     }
     Ok(())
@@ -228,7 +296,10 @@ fn scale(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), Strin
 
 /// How much longer a call takes without each technique.
 fn worth(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), String> {
-    println!("{:32} {:>8} {:>8} {:>8} {:>8} {:>8}", "without", "split", "caches", "affinity", "broadc.", "coalesc.");
+    println!(
+        "{:32} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "without", "split", "caches", "affinity", "broadc.", "coalesc.", "lending"
+    );
     let all = setup.techniques;
     let whole = Limits { split_above: usize::MAX, split_after: u64::MAX, ..setup.limits };
     for workload in workloads {
@@ -237,7 +308,7 @@ fn worth(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), Strin
         let base = with(all)?;
         let far = Techniques { affinity: false, ..all };
         println!(
-            "{:32} {:8.2} {:8.2} {:8.2} {:8.2} {:8.2}",
+            "{:32} {:8.2} {:8.2} {:8.2} {:8.2} {:8.2} {:8.2}",
             workload.name(),
             ns(Setup { limits: whole, ..*setup })? / base,
             with(Techniques { caches: false, ..all })? / base,
@@ -245,6 +316,7 @@ fn worth(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), Strin
             with(Techniques { broadcast: false, ..all })? / base,
             // Beside affinity there is little to coalesce.
             with(Techniques { coalesced: false, ..far })? / with(far)?,
+            with(Techniques { lending: false, ..all })? / base,
         );
     }
     Ok(())

@@ -22,6 +22,11 @@ impl ObjectNumber {
         ObjectNumber(u64::from(home.0) << NUMBER_BITS | number)
     }
 
+    /// The object of a number that [`ObjectNumber::inode`] has given.
+    pub(crate) fn of_inode(number: u64) -> ObjectNumber {
+        ObjectNumber(number)
+    }
+
     /// The domain that owns it.
     pub fn home(self) -> DomainNumber {
         DomainNumber((self.0 >> NUMBER_BITS) as u16)

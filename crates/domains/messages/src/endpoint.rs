@@ -49,6 +49,17 @@ impl Asked {
     }
 }
 
+/// What [`Endpoint::next_message`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// Nothing.
+    Nothing,
+    /// A reply, which waits for whoever has its ticket.
+    Reply,
+    /// Something is asked of this domain.
+    Asked(Asked),
+}
+
 /// A reply is longer than what was reserved for it, or nobody has asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTooLong;
@@ -180,37 +191,48 @@ impl<T: Transport> Endpoint<T> {
         expected.remove(&ticket.number)?.reply
     }
 
-    fn has_reply(&self, ticket: Ticket) -> bool {
-        self.expected.borrow().get(&ticket.number).is_none_or(|expected| expected.reply.is_some())
+    /// Whether a reply was found when somebody looked.
+    pub fn has_reply(&self, ticket: Ticket) -> bool {
+        self.expected.borrow().get(&ticket.number).is_some_and(|expected| expected.reply.is_some())
     }
 
     /// Takes all replies out of their rings, which gives their places back.
     fn collect_replies(&self) {
         let mut message = Vec::new();
-        while let Some(from) = self.transport.receive(Class::Replies, &mut message) {
-            // A reply that nobody expects from there, or one without a number, is noise of a peer.
-            let Some((number, reply)) = unframed(&message) else { continue };
-            let mut all = self.expected.borrow_mut();
-            let Some(expected) = all.get_mut(&number).filter(|it| it.from == from && it.reply.is_none()) else {
-                continue;
-            };
-            expected.reply = Some(reply.to_vec());
-            self.reserved_lines.borrow_mut()[from.index()] -= expected.lines;
+        while let Some((_, from)) = self.transport.receive(&[Class::Replies], &mut message) {
+            self.keep_reply(from, &message);
         }
     }
 
-    /// Something that was asked of this domain, into `request`; prepares before requests. `None` if there is nothing.
-    pub fn next_request(&self, request: &mut Vec<u8>) -> Option<Asked> {
+    fn keep_reply(&self, from: DomainNumber, message: &[u8]) {
+        // A reply that nobody expects from there, or one without a number, is noise of a peer.
+        let Some((number, reply)) = unframed(message) else { return };
+        let mut all = self.expected.borrow_mut();
+        let Some(expected) = all.get_mut(&number).filter(|it| it.from == from && it.reply.is_none()) else { return };
+        expected.reply = Some(reply.to_vec());
+        self.reserved_lines.borrow_mut()[from.index()] -= expected.lines;
+    }
+
+    /// Looks at all rings but those of notices, and takes what has come: replies first, prepares before requests.
+    pub fn next_message(&self, message: &mut Vec<u8>) -> Came {
         self.flush();
-        for class in [Class::Prepares, Class::Requests] {
-            while let Some(from) = self.transport.receive(class, request) {
-                if let Some((number, _)) = unframed(request) {
-                    request.drain(..HEADER_BYTES);
-                    return Some(Asked { from, number });
+        loop {
+            let received = self.transport.receive(&[Class::Replies, Class::Prepares, Class::Requests], message);
+            match received {
+                None => return Came::Nothing,
+                Some((Class::Replies, from)) => {
+                    self.keep_reply(from, message);
+                    return Came::Reply;
+                }
+                Some((_, from)) => {
+                    // What has no number is noise.
+                    if let Some((number, _)) = unframed(message) {
+                        message.drain(..HEADER_BYTES);
+                        return Came::Asked(Asked { from, number });
+                    }
                 }
             }
         }
-        None
     }
 
     /// Answers. There is room, as it was reserved.

@@ -27,5 +27,5 @@ pub mod simulated;
 mod transport;
 
 pub use counts::Counts;
-pub use endpoint::{Asked, Endpoint, NOTICE_FORGET_ALL, ReplyTooLong, Ticket};
+pub use endpoint::{Asked, Came, Endpoint, NOTICE_FORGET_ALL, ReplyTooLong, Ticket};
 pub use transport::{CLASSES, Class, DomainNumber, LINE_BYTES, SendError, Step, Transport};

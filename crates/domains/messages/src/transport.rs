@@ -97,8 +97,8 @@ pub trait Transport {
     /// Takes the oldest message of a class from a domain into `message`, which is cleared first; false if there is none.
     fn receive_from(&self, from: DomainNumber, class: Class, message: &mut Vec<u8>) -> bool;
 
-    /// Takes a message of a class from any domain, none of which is passed over for ever.
-    fn receive(&self, class: Class, message: &mut Vec<u8>) -> Option<DomainNumber>;
+    /// Takes a message of the first of some classes that has one, from any domain, none of which is passed over. It is one look.
+    fn receive(&self, classes: &[Class], message: &mut Vec<u8>) -> Option<(Class, DomainNumber)>;
 
     /// Lets others go on until a message other than a notice may have come.
     fn wait(&self);

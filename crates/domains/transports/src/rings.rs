@@ -176,13 +176,16 @@ impl<M: Memory> Transport for Rings<M> {
         length.is_some()
     }
 
-    fn receive(&self, class: Class, message: &mut Vec<u8>) -> Option<DomainNumber> {
-        let (count, turn) = (self.plan.domain_count, &self.turns[class as usize]);
-        for step in 0..count {
-            let from = DomainNumber(((turn.get() + step) % count) as u16);
-            if self.receive_from(from, class, message) {
-                turn.set((from.index() + 1) % count);
-                return Some(from);
+    fn receive(&self, classes: &[Class], message: &mut Vec<u8>) -> Option<(Class, DomainNumber)> {
+        let count = self.plan.domain_count;
+        for class in classes {
+            let turn = &self.turns[*class as usize];
+            for step in 0..count {
+                let from = DomainNumber(((turn.get() + step) % count) as u16);
+                if self.receive_from(from, *class, message) {
+                    turn.set((from.index() + 1) % count);
+                    return Some((*class, from));
+                }
             }
         }
         None

@@ -12,6 +12,7 @@ use posix_calls::{Ended, Errno, ProcessNumber};
 use program_runner::serve::Program;
 
 use crate::children::Children;
+use crate::process_calls::PARENT;
 use crate::subject::Subject;
 use crate::surroundings::Surroundings;
 use crate::target::FileSystemTarget;
@@ -28,6 +29,8 @@ pub struct DomainsActor {
     /// Which domain the next call comes from, if not its process's own.
     caller: Cell<Option<usize>>,
     children: Children<Process>,
+    /// How many mappings were refused when somebody last looked.
+    refused_mappings: Cell<u64>,
 }
 
 thread_local! {
@@ -56,6 +59,7 @@ impl DomainsActor {
             processes: surroundings.credentials().into_iter().map(in_each).collect(),
             caller: Cell::new(None),
             children: Children::none(),
+            refused_mappings: Cell::new(0),
         };
         ACTOR.set(Some(Box::leak(Box::new(actor))));
     }
@@ -102,8 +106,9 @@ impl Subject for DomainsActor {
         self.processes[process][self.home(process)].descriptors()
     }
 
-    fn mapped_pages(&self, _: usize) -> Vec<u64> {
-        Vec::new()
+    fn mapped_pages(&self, process: usize) -> Vec<u64> {
+        let home = self.home(process);
+        self.domains[home].begin(&self.processes[process][home]).mapped_pages()
     }
 
     fn children(&self) -> &Children<Process> {
@@ -111,21 +116,30 @@ impl Subject for DomainsActor {
     }
 
     fn enter_child<'a>(&'a self, child: &'a Process) -> Self::Call<'a> {
-        self.domains[0].begin(child)
+        self.domains[self.home(PARENT)].begin(child)
     }
 
-    fn number(_: &Process) -> ProcessNumber {
-        ProcessNumber(0)
+    fn number(child: &Process) -> ProcessNumber {
+        child.number().expect("a child has a number")
     }
 
-    fn fork(&self, _: usize) -> Result<Process, Errno> {
-        Err(Errno::EOPNOTSUPP)
+    fn fork(&self, process: usize) -> Result<Process, Errno> {
+        let home = self.home(process);
+        self.processes[process][home].fork(&self.domains[home])
     }
 
-    fn exec(&self, _: &Process) {}
+    fn exec(&self, child: &Process) {
+        child.exec(&self.domains[self.home(PARENT)]);
+    }
 
-    fn exit(&self, child: Process, _: Ended) {
-        child.exit(&self.domains[0]);
+    fn exit(&self, child: Process, ended: Ended) {
+        child.exit_with(&self.domains[self.home(PARENT)], ended);
+    }
+
+    fn not_offered(&self) -> Option<&'static str> {
+        let refused = self.domains.iter().map(|domain| domain.refused_mappings()).sum();
+        let is_new = self.refused_mappings.replace(refused) != refused;
+        is_new.then_some("a file is mapped by a process of another domain than its own")
     }
 
     fn maintain(&self, _: bool) {

@@ -18,6 +18,8 @@ pub enum Fault {
     Stale,
     /// An owner has refused a message, or its answer was none.
     Garbled,
+    /// Memory is mapped in the domain of its file, and this is another one.
+    OtherDomain,
     /// What is not done across domains yet.
     Unsupported,
 }
@@ -26,6 +28,7 @@ impl From<Fault> for Errno {
     fn from(fault: Fault) -> Errno {
         match fault {
             Fault::Stale | Fault::Garbled => Errno::EIO,
+            Fault::OtherDomain => Errno::ENODEV,
             Fault::Unsupported => Errno::EOPNOTSUPP,
         }
     }
@@ -131,7 +134,9 @@ impl<T: Transport> Call<'_, T> {
             Refusal::Dead => OperationError::Dead,
             Refusal::NotEmpty => OperationError::NotEmpty,
             Refusal::NoSpace => OperationError::NoSpace,
-            Refusal::Busy | Refusal::Elsewhere | Refusal::Garbled => OperationError::Fault(Fault::Garbled),
+            Refusal::Busy | Refusal::Elsewhere | Refusal::Garbled | Refusal::Alone => {
+                OperationError::Fault(Fault::Garbled)
+            }
         }
     }
 

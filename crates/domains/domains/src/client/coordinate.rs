@@ -38,22 +38,17 @@ impl<T: Transport> Domain<T> {
     /// Does parts, all or none. A directory that is removed is closed at all who have names of it.
     pub(super) fn change(&self, parts: &[Part]) -> Result<(), Refusal> {
         loop {
-            let (mut by_owner, mut first) = (Parts::new(), None);
-            for part in parts {
-                self.forget_changed(part);
-                match part {
-                    Part::Close { directory, .. } if self.cache.borrow().is_split(*directory) => {
-                        // Its home first: of two who remove it one is told there.
-                        first = Some(directory.home());
-                        for number in 0..self.domain_count() {
-                            let part = Part::Close { directory: *directory, is_split: true };
-                            by_owner.entry(DomainNumber(number as u16)).or_default().push(part);
-                        }
-                    }
-                    part => by_owner.entry(self.owner_of_part(part)).or_default().push(part.clone()),
+            parts.iter().for_each(|part| self.forget_changed(part));
+            let (by_owner, first) = self.by_owner(parts);
+            let outcome = match self.change_at(&by_owner, first) {
+                // Who waits holds marks in the order of owners, and so has nothing that another owner is asked for.
+                Err(Refusal::Busy) => {
+                    parts.iter().for_each(|part| self.give_back_name(part));
+                    self.prepare_in_order(&self.by_owner(parts).0)
                 }
-            }
-            match self.change_at(&by_owner, first) {
+                outcome => outcome,
+            };
+            match outcome {
                 Err(Refusal::Elsewhere) => {
                     if let Some(why) = self.learn_of_parts(parts) {
                         return Err(why);
@@ -61,6 +56,37 @@ impl<T: Transport> Domain<T> {
                 }
                 outcome => return outcome,
             }
+        }
+    }
+
+    /// The parts by owner, and who is to be asked before all others, if somebody is.
+    fn by_owner(&self, parts: &[Part]) -> (Parts, Option<DomainNumber>) {
+        let (mut by_owner, mut first) = (Parts::new(), None);
+        for part in parts {
+            match part {
+                Part::Close { directory, .. } if self.cache.borrow().is_split(*directory) => {
+                    // Its home first: of two who remove it one is told there.
+                    first = Some(directory.home());
+                    for number in 0..self.domain_count() {
+                        let part = Part::Close { directory: *directory, is_split: true };
+                        by_owner.entry(DomainNumber(number as u16)).or_default().push(part);
+                    }
+                }
+                part => by_owner.entry(self.owner_of_part(part)).or_default().push(part.clone()),
+            }
+        }
+        (by_owner, first)
+    }
+
+    /// A name of a part that was borrowed goes back.
+    fn give_back_name(&self, part: &Part) {
+        if let Part::Insert { directory, name, .. }
+        | Part::Remove { directory, name, .. }
+        | Part::Replace { directory, name, .. }
+        | Part::Hold { directory, name, .. } = part
+            && self.has_borrowed(*directory, &name.0)
+        {
+            self.with_server(|server| server.give_back(*directory, &name.0));
         }
     }
 
@@ -105,7 +131,7 @@ impl<T: Transport> Domain<T> {
         if let (Some((owner, parts)), None) = (owners.next(), owners.next()) {
             let (forgotten, reply) = loop {
                 let forgotten = self.cache.borrow().forgotten(*owner);
-                match self.ask(*owner, Request::Apply { parts: parts.clone() }) {
+                match self.ask(*owner, Request::Apply { parts: parts.clone(), borrows: false }) {
                     Reply::Refused { why: Refusal::Busy } => self.pause(),
                     reply => break (forgotten, reply),
                 }
@@ -120,10 +146,7 @@ impl<T: Transport> Domain<T> {
             self.keep_changed(parts, &stamps, (*owner, forgotten));
             return Ok(());
         }
-        match self.prepare_at_once(by_owner, first) {
-            Err(Refusal::Busy) => self.prepare_in_order(by_owner),
-            outcome => outcome,
-        }
+        self.prepare_at_once(by_owner, first)
     }
 
     /// Keeps what names lead to that were changed: their owners tell when that is not so any more.

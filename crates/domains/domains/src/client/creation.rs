@@ -53,7 +53,8 @@ impl<T: Transport> Domain<T> {
             let _ = self.ask(self.own(), Request::Retain { object: made.number, need: None });
         }
         let part = Part::Insert { directory, name: Bytes(name.to_vec()), target: made };
-        let named = self.ask_for_name(directory, name, Request::Apply { parts: vec![part] });
+        let request = Request::Apply { parts: vec![part], borrows: self.techniques.get().lending };
+        let named = self.ask_for_name(directory, name, request);
         if named.is_err() {
             self.with_server(|server| server.unmake(made.number));
         }
@@ -104,6 +105,10 @@ impl<T: Transport> Domain<T> {
                 let keeps = may_keep && self.techniques.get().caches;
                 self.keep_name(directory, name, (target, stamp, keeps), (owner, forgotten));
                 Ok(target)
+            }
+            Reply::Lent { target, stamp } => {
+                self.borrow(directory, name, (target, stamp));
+                Ok(Some(target))
             }
             Reply::Refused { why } => Err(why),
             _ => Err(Refusal::Garbled),

@@ -4,14 +4,18 @@ use std::marker::PhantomData;
 
 use messages::Transport;
 use posix_calls::{
-    AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, Extent, Failed, Kind, NumberChoice, Offset, OnExec,
-    OperationError, Outcome, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState, Sought, StatusFlags,
-    Use, WriteAt, Written,
+    AccessMode, AnswerOf, Credentials, DESCRIPTOR_LIMIT, DataOperations, Errno, Extent, Failed, Kind, NumberChoice,
+    ObjectOperations, Offset, OnExec, OperationError, Outcome, Permissions, PipeEnd, PipeState, Received, SocketName,
+    SocketOrder, SocketState, Sought, StatusFlags, Use, Whence, WriteAt, Written, data,
 };
 
 use super::call::{Call, Fault, Handle, Node};
-use super::open_files::OpenFile;
-use crate::wire::{Refusal, Reply, Request, StoredKind};
+use super::domain::Domain;
+use super::open_files::{OpenFile, Place, end_of};
+use super::pipes::PipeError;
+use crate::identity::ObjectNumber;
+use crate::server::{PAGE_BYTES, STAGED_BYTES};
+use crate::wire::{Bytes, Caller, DescriptionState, Refusal, Reply, Request, StoredKind};
 
 /// An open file description during a call.
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +25,26 @@ pub struct Description<'v> {
     call: PhantomData<&'v ()>,
 }
 
-/// The right to move a description's offset: no other call of its domain is under way.
-#[derive(Debug)]
-pub struct OffsetLock<'v> {
+/// The right to move a description's offset: no other call of its domain is under way, and none of others moves it.
+pub struct OffsetLock<'v, T: Transport> {
+    domain: &'v Domain<T>,
     number: u64,
     bytes: u64,
-    call: PhantomData<&'v ()>,
+    /// The number by which its owner knows what is locked there, until it is unlocked.
+    shared: Option<ObjectNumber>,
 }
+
+impl<T: Transport> Drop for OffsetLock<'_, T> {
+    fn drop(&mut self) {
+        if let Some(description) = self.shared {
+            self.domain.post(description.home(), Request::Unlock { description, offset: None });
+        }
+    }
+}
+
+/// Where descriptors of what a process has made lead.
+const READS: AccessMode = AccessMode { read: true, write: false };
+const WRITES: AccessMode = AccessMode { read: false, write: true };
 
 impl<T: Transport> Call<'_, T> {
     /// A number that is free, unless there is none.
@@ -41,8 +58,8 @@ impl<T: Transport> Call<'_, T> {
     }
 
     /// Lets a number lead to a description.
-    fn put(&self, number: u32, file: u64, on_exec: OnExec) {
-        self.domain.open_files.borrow_mut().change(file, |file| file.descriptors += 1);
+    pub(super) fn put(&self, number: u32, file: u64, on_exec: OnExec) {
+        self.domain.open_files.borrow_mut().count_descriptor(file);
         let old = self.process.descriptors.borrow_mut().insert(number, (file, on_exec));
         if let Some((old, _)) = old {
             self.drop_descriptor(old);
@@ -51,12 +68,12 @@ impl<T: Transport> Call<'_, T> {
 
     fn drop_descriptor(&self, file: u64) {
         let last = self.domain.open_files.borrow_mut().drop_descriptor(file);
-        if let Some(target) = last {
-            self.domain.let_go(target);
+        if let Some(file) = last {
+            self.domain.let_go_of_file(file);
         }
     }
 
-    fn leads_to(&self, number: u32) -> Result<(u64, OnExec), Errno> {
+    pub(super) fn leads_to(&self, number: u32) -> Result<(u64, OnExec), Errno> {
         self.process.descriptors.borrow().get(&number).copied().ok_or(Errno::EBADF)
     }
 
@@ -66,6 +83,88 @@ impl<T: Transport> Call<'_, T> {
 
     fn refused(&self, why: Refusal) -> Failed<Fault> {
         Failed(self.fault(why))
+    }
+
+    fn of_pipe(&self, error: PipeError) -> Errno {
+        match error {
+            PipeError::Call(errno) => errno,
+            PipeError::Refused(why) => self.refused(why).into(),
+        }
+    }
+
+    /// Offset and flags of a description, which may be locked at its owner.
+    fn state(&self, description: Description<'_>, locks: bool) -> AnswerOf<DescriptionState, Self> {
+        let request = |description| vec![Request::DescriptionState { description, locks }];
+        match self.domain.ask_shared(description.number, request) {
+            Ok(None) => Ok(self.own_state(description)),
+            Ok(Some(Reply::Description { state })) => Ok(state),
+            Ok(Some(reply)) => Err(self.failed(&reply)),
+            Err(why) => Err(self.refused(why)),
+        }
+    }
+
+    /// Those of a description that is the domain's own.
+    fn own_state(&self, description: Description<'_>) -> DescriptionState {
+        match self.open_file(description).place {
+            Place::Own(state) => state,
+            Place::Shared(_) => DescriptionState::default(),
+        }
+    }
+
+    fn move_own(&self, description: Description<'_>, offset: u64) {
+        self.domain.open_files.borrow_mut().change(description.number, |state| state.move_to(offset));
+    }
+
+    fn is_shared(&self, description: Description<'_>) -> bool {
+        matches!(self.open_file(description).place, Place::Shared(_))
+    }
+
+    fn read_regular(&self, description: Description<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
+        let length = bytes.len() as u32;
+        let request = |description| vec![Request::ReadShared { description, length }];
+        match self.domain.ask_shared(description.number, request).map_err(|why| self.refused(why))? {
+            None => {
+                let state = self.own_state(description);
+                let (start, length) = data::check_range(state.offset as i64, bytes.len())?;
+                let read = self.domain.read(description.file.target.number, start, &mut bytes[..length]);
+                let read = read.map_err(|why| self.refused(why))?;
+                self.move_own(description, start + read as u64);
+                Ok(read)
+            }
+            Some(Reply::Bytes { bytes: Bytes(read) }) => {
+                let count = read.len().min(bytes.len());
+                bytes[..count].copy_from_slice(&read[..count]);
+                Ok(count)
+            }
+            Some(Reply::Failed { errno }) => Err(errno),
+            Some(reply) => Err(self.failed(&reply).into()),
+        }
+    }
+
+    fn write_regular(&self, description: Description<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        let credentials = self.credentials();
+        let request = |description: ObjectNumber| {
+            let caller = Caller(*credentials);
+            let of_part = |bytes, more| Request::WriteShared { description, bytes, more, caller };
+            self.domain.in_parts(description.home(), bytes, of_part)
+        };
+        match self.domain.ask_shared(description.number, request).map_err(|why| self.refused(why))? {
+            None => {
+                let state = self.own_state(description);
+                let (start, length) = data::check_range(state.offset as i64, bytes.len())?;
+                let offset = (!state.status().contains(StatusFlags::APPEND)).then_some(start);
+                let file = description.file.target.number;
+                let written = self.domain.write(file, offset, &bytes[..length], credentials);
+                let written = data::check_written(written.map_err(|why| self.refused(why))?)?;
+                self.move_own(description, written.offset + written.length as u64);
+                Ok(written.length)
+            }
+            Some(Reply::Written { offset, length }) => {
+                data::check_written(Written { offset, length: length as usize }).map(|written| written.length)
+            }
+            Some(Reply::Failed { errno }) => Err(errno),
+            Some(reply) => Err(self.failed(&reply).into()),
+        }
     }
 
     fn size_of(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
@@ -82,7 +181,7 @@ impl<T: Transport> DataOperations for Call<'_, T> {
     where
         Self: 'v;
     type OffsetLock<'v>
-        = OffsetLock<'v>
+        = OffsetLock<'v, T>
     where
         Self: 'v;
 
@@ -114,14 +213,28 @@ impl<T: Transport> DataOperations for Call<'_, T> {
                 return Err(errno);
             }
         };
-        let file = OpenFile { target: object.0, mode, status, offset: 0, moves: 0, descriptors: 0 };
+        let Handle(target) = object;
+        if let Some(end) = end_of(target, mode) {
+            let opened = self.domain.ask(target.number.home(), Request::OpenEnd { pipe: target.number, end });
+            if opened != (Reply::Done {}) {
+                return Err(self.failed(&opened).into());
+            }
+        }
+        let state = DescriptionState { offset: 0, moves: 0, status: status.bits() };
+        let file = OpenFile { target, mode, place: Place::Own(state), descriptors: 0 };
         let file = self.domain.open_files.borrow_mut().add(file);
         self.put(number, file, on_exec);
         Ok(number)
     }
 
-    fn install_pipe(&self, _: StatusFlags, _: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno> {
-        Err(NOT_ACROSS_DOMAINS)
+    fn install_pipe(&self, status: StatusFlags, number: (NumberChoice, OnExec)) -> Result<(u32, u32), Errno> {
+        let Credentials { user, group, .. } = *self.credentials();
+        let pipe = self.domain.with_server(|server| server.make_pipe(Permissions { mode: 0o600, user, group }));
+        let read_end = self.install(Handle(pipe), READS, status, number).inspect_err(|_| self.domain.let_go(pipe))?;
+        let write_end = self.install(Handle(pipe), WRITES, status, number).inspect_err(|_| {
+            let _ = self.uninstall(read_end);
+        })?;
+        Ok((read_end, write_end))
     }
 
     fn install_socket(&self, _: SocketOrder, _: StatusFlags, _: (NumberChoice, OnExec)) -> Result<u32, Errno> {
@@ -177,37 +290,49 @@ impl<T: Transport> DataOperations for Call<'_, T> {
     }
 
     fn status(&self, description: Description<'_>) -> AnswerOf<StatusFlags, Self> {
-        Ok(self.open_file(description).status)
+        Ok(self.state(description, false)?.status())
     }
 
     fn set_status(&self, description: Description<'_>, status: StatusFlags) -> AnswerOf<(), Self> {
-        self.domain.open_files.borrow_mut().change(description.number, |file| file.status = status);
+        let status = status.bits();
+        let request = |description| vec![Request::SetStatus { description, status }];
+        match self.domain.ask_shared(description.number, request).map_err(|why| self.refused(why))? {
+            None => self.domain.open_files.borrow_mut().change(description.number, |state| state.status = status),
+            Some(Reply::Done {}) => {}
+            Some(reply) => return Err(self.failed(&reply)),
+        }
         Ok(())
     }
 
     fn offset(&self, description: Description<'_>) -> AnswerOf<Offset, Self> {
-        let OpenFile { offset, moves, .. } = self.open_file(description);
-        Ok(Offset { bytes: offset, moves })
+        let DescriptionState { offset: bytes, moves, .. } = self.state(description, false)?;
+        Ok(Offset { bytes, moves })
     }
 
     fn offset_stays(&self, description: Description<'_>, offset: Offset) -> AnswerOf<bool, Self> {
-        Ok(self.open_file(description).moves == offset.moves)
+        Ok(self.state(description, false)?.moves == offset.moves)
     }
 
-    fn lock_offset<'v>(&'v self, description: Description<'v>) -> AnswerOf<OffsetLock<'v>, Self> {
-        let bytes = self.open_file(description).offset;
-        Ok(OffsetLock { number: description.number, bytes, call: PhantomData })
+    fn lock_offset<'v>(&'v self, description: Description<'v>) -> AnswerOf<OffsetLock<'v, T>, Self> {
+        let bytes = self.state(description, true)?.offset;
+        let shared = match self.open_file(description).place {
+            Place::Own(_) => None,
+            Place::Shared(description) => Some(description),
+        };
+        Ok(OffsetLock { domain: self.domain, number: description.number, bytes, shared })
     }
 
-    fn locked_offset(&self, lock: &OffsetLock<'_>) -> u64 {
+    fn locked_offset(&self, lock: &OffsetLock<'_, T>) -> u64 {
         lock.bytes
     }
 
-    fn unlock_offset(&self, lock: OffsetLock<'_>, bytes: u64) -> AnswerOf<(), Self> {
-        self.domain.open_files.borrow_mut().change(lock.number, |file| {
-            file.offset = bytes;
-            file.moves += 1;
-        });
+    fn unlock_offset(&self, mut lock: OffsetLock<'_, T>, bytes: u64) -> AnswerOf<(), Self> {
+        match lock.shared.take() {
+            None => self.domain.open_files.borrow_mut().change(lock.number, |state| state.move_to(bytes)),
+            Some(description) => {
+                self.domain.post(description.home(), Request::Unlock { description, offset: Some(bytes) });
+            }
+        }
         Ok(())
     }
 
@@ -228,7 +353,7 @@ impl<T: Transport> DataOperations for Call<'_, T> {
             WriteAt::Offset(offset) => Some(offset),
             WriteAt::End => None,
         };
-        self.domain.write(file.target.number, offset, bytes).map_err(|why| self.refused(why))
+        self.domain.write(file.target.number, offset, bytes, self.credentials()).map_err(|why| self.refused(why))
     }
 
     fn resize(&self, file: Node<'_>, size_bytes: u64) -> Outcome<(), Self> {
@@ -252,20 +377,23 @@ impl<T: Transport> DataOperations for Call<'_, T> {
         }
     }
 
-    fn read_pipe(&self, _: Node<'_>, _: &mut [u8]) -> Result<usize, Errno> {
-        Err(NOT_ACROSS_DOMAINS)
+    fn read_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
+        self.domain.read_pipe(pipe.target.number, bytes).map_err(|error| self.of_pipe(error))
     }
 
-    fn peek_pipe(&self, _: Node<'_>, _: &mut [u8]) -> AnswerOf<usize, Self> {
-        Err(Failed(Fault::Unsupported))
+    fn peek_pipe(&self, pipe: Node<'_>, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
+        self.domain.peek_pipe(pipe.target.number, bytes).map_err(|error| match error {
+            PipeError::Call(_) => Failed(Fault::Garbled),
+            PipeError::Refused(why) => self.refused(why),
+        })
     }
 
-    fn pipe_state(&self, _: Node<'_>, _: PipeEnd) -> AnswerOf<PipeState, Self> {
-        Err(Failed(Fault::Unsupported))
+    fn pipe_state(&self, pipe: Node<'_>, end: PipeEnd) -> AnswerOf<PipeState, Self> {
+        self.domain.pipe_state(pipe.target.number, end).map_err(|why| self.refused(why))
     }
 
-    fn write_pipe(&self, _: Node<'_>, _: &[u8]) -> Result<usize, Errno> {
-        Err(NOT_ACROSS_DOMAINS)
+    fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        self.domain.write_pipe(pipe.target.number, bytes).map_err(|error| self.of_pipe(error))
     }
 
     fn bind_socket(&self, _: Node<'_>, _: &SocketName) -> Result<(), Errno> {
@@ -289,15 +417,26 @@ impl<T: Transport> DataOperations for Call<'_, T> {
     }
 
     fn read_next(&self, description: Description<'_>, bytes: &mut [u8]) -> Option<Result<usize, Errno>> {
-        let file = self.open_file(description);
-        (file.target.kind == Kind::Regular).then(|| {
-            let read = self.domain.read(file.target.number, file.offset, bytes);
-            let read = read.map_err(|why| Errno::from(self.refused(why)))?;
-            self.unlock_offset(
-                OffsetLock { number: description.number, bytes: file.offset, call: PhantomData },
-                file.offset + read as u64,
-            )?;
-            Ok(read)
-        })
+        let is_one_message = !self.is_shared(description) || bytes.len() as u64 <= PAGE_BYTES;
+        let is_regular = description.file.target.kind == Kind::Regular;
+        (is_regular && is_one_message).then(|| self.read_regular(description, bytes))
+    }
+
+    fn write_next(&self, description: Description<'_>, bytes: &[u8]) -> Option<Result<usize, Errno>> {
+        // One that is longer is written in steps, under the offset's lock.
+        let is_one_step = !self.is_shared(description) || bytes.len() <= STAGED_BYTES;
+        let is_regular = description.file.target.kind == Kind::Regular;
+        (is_regular && is_one_step && !bytes.is_empty()).then(|| self.write_regular(description, bytes))
+    }
+
+    fn seek(&self, description: Description<'_>, offset: i64, whence: Whence) -> Option<Result<u64, Errno>> {
+        let request = |description| vec![Request::SeekShared { description, offset, whence }];
+        match self.domain.ask_shared(description.number, request) {
+            Ok(None) => None,
+            Ok(Some(Reply::Number { number })) => Some(Ok(number)),
+            Ok(Some(Reply::Failed { errno })) => Some(Err(errno)),
+            Ok(Some(reply)) => Some(Err(self.failed(&reply).into())),
+            Err(why) => Some(Err(self.refused(why).into())),
+        }
     }
 }

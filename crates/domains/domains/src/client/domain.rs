@@ -3,12 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use messages::{Class, Counts, DomainNumber, Endpoint, NOTICE_FORGET_ALL, SendError, Step, Ticket, Transport};
+use messages::{Came, Class, Counts, DomainNumber, Endpoint, SendError, Step, Ticket, Transport};
 
 use super::cache::Cache;
 use super::lines::Lines;
 use super::open_files::OpenFiles;
 use crate::decisions::Decisions;
+use crate::identity::ObjectNumber;
 use crate::server::{Limits, Server};
 use crate::wire::{NoticeKind, Refusal, Reply, Request, decode, encode};
 
@@ -26,11 +27,13 @@ pub struct Techniques {
     pub broadcast: bool,
     /// An object, its name, and its being open are made by one message, where its owner has the name (3.6.3).
     pub coalesced: bool,
+    /// Names of split directories are lent to who makes them: ours, beside Hare's.
+    pub lending: bool,
 }
 
 impl Default for Techniques {
     fn default() -> Techniques {
-        Techniques { caches: true, affinity: true, broadcast: true, coalesced: true }
+        Techniques { caches: true, affinity: true, broadcast: true, coalesced: true, lending: true }
     }
 }
 
@@ -43,6 +46,7 @@ pub struct Domain<T> {
     pub(super) open_files: RefCell<OpenFiles>,
     pub(super) decisions: Rc<dyn Decisions>,
     pub(super) techniques: Cell<Techniques>,
+    refused_mappings: Cell<u64>,
     clock: fn() -> u64,
 }
 
@@ -60,6 +64,7 @@ impl<T: Transport> Domain<T> {
             open_files: RefCell::default(),
             decisions,
             techniques: Cell::default(),
+            refused_mappings: Cell::new(0),
             clock,
         }
     }
@@ -84,6 +89,15 @@ impl<T: Transport> Domain<T> {
         self.endpoint.counts()
     }
 
+    /// How many mappings it has refused since their files are another domain's.
+    pub fn refused_mappings(&self) -> u64 {
+        self.refused_mappings.get()
+    }
+
+    pub(super) fn note_refused_mapping(&self) {
+        self.refused_mappings.set(self.refused_mappings.get() + 1);
+    }
+
     pub(super) fn clock_ns(&self) -> u64 {
         (self.clock)()
     }
@@ -102,10 +116,19 @@ impl<T: Transport> Domain<T> {
         result
     }
 
-    /// Serves a request of another domain, if there is one.
+    /// Whether this domain decides on a name that another has lent it.
+    pub(super) fn has_borrowed(&self, directory: ObjectNumber, name: &[u8]) -> bool {
+        self.server.borrow().has_borrowed(directory, name)
+    }
+
+    /// Takes a message, if there is one, and serves it if it is a request of another domain.
     pub fn serve(&self) -> bool {
         let mut message = Vec::new();
-        let Some(asked) = self.endpoint.next_request(&mut message) else { return false };
+        let asked = match self.endpoint.next_message(&mut message) {
+            Came::Nothing => return false,
+            Came::Reply => return true,
+            Came::Asked(asked) => asked,
+        };
         self.transport().spend(Step::Served);
         let reply = match decode::<Request>(&message) {
             Some(request) => {
@@ -142,8 +165,11 @@ impl<T: Transport> Domain<T> {
         }
     }
 
-    /// Asks what wants no reply.
+    /// Asks what wants no reply. A peer may have named an owner that there is not.
     pub(super) fn post(&self, to: DomainNumber, request: Request) {
+        if to.index() >= self.domain_count() {
+            return;
+        }
         if to == self.own() {
             self.server.borrow_mut().serve(to, request);
             self.send_outgoing();
@@ -159,8 +185,11 @@ impl<T: Transport> Domain<T> {
         }
     }
 
-    /// Sends a request, as soon as it has room.
+    /// Sends a request, as soon as it has room; nothing if it never has, or there is no such domain.
     pub(super) fn send(&self, to: DomainNumber, class: Class, request: &Request) -> Option<Ticket> {
+        if to.index() >= self.domain_count() {
+            return None;
+        }
         let message = encode(request);
         loop {
             match self.endpoint.ask(to, class, &message, longest_reply_bytes(request)) {
@@ -178,8 +207,11 @@ impl<T: Transport> Domain<T> {
         }
     }
 
-    /// A reply that has come.
+    /// A reply that was found when this domain looked for messages.
     pub(super) fn reply(&self, ticket: Ticket) -> Option<Reply> {
+        if !self.endpoint.has_reply(ticket) {
+            return None;
+        }
         let reply = self.endpoint.take_reply(ticket)?;
         Some(decode(&reply).unwrap_or(Reply::Refused { why: Refusal::Garbled }))
     }
@@ -238,10 +270,8 @@ impl<T: Transport> Domain<T> {
             match decode::<NoticeKind>(&message) {
                 Some(NoticeKind::Name { directory, name }) => cache.forget_name(directory, &name.0),
                 Some(NoticeKind::Directory { directory }) => cache.forget_object(directory),
-                None => {
-                    debug_assert_eq!(message, [NOTICE_FORGET_ALL]);
-                    cache.forget_all_of(owner);
-                }
+                // "Forget all", or noise of a peer.
+                None => cache.forget_all_of(owner),
             }
         }
     }
@@ -253,7 +283,10 @@ fn longest_reply_bytes(request: &Request) -> usize {
         Request::LinkTarget { .. } => 4096 + 8,
         // The first name may be longer than was asked for.
         Request::List { most_bytes, .. } => *most_bytes as usize + 256 + 32,
-        Request::Read { length, .. } => *length as usize + 8,
+        Request::Read { length, .. }
+        | Request::ReadPipe { length, .. }
+        | Request::PeekPipe { length, .. }
+        | Request::ReadShared { length, .. } => *length as usize + 8,
         _ => 80,
     }
 }

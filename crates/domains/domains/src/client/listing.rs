@@ -1,18 +1,21 @@
 //! Listings: of a directory that is split, those of all domains merged.
 
+use std::collections::BTreeMap;
+
 use messages::{Class, DomainNumber, Transport};
+use sync::mutant::planted;
 
 use super::domain::Domain;
 use super::names::Learned;
-use crate::identity::ObjectNumber;
-use crate::wire::{Listed, Refusal, Reply, Request};
+use crate::identity::{ObjectNumber, Target};
+use crate::wire::{Listed, ListedState, Refusal, Reply, Request};
 
 /// Bytes of names that one answer has, about.
 const ANSWER_BYTES: u32 = 4096;
 
 impl<T: Transport> Domain<T> {
     /// Names from a cookie on, by cookie, and whether there are more.
-    pub(super) fn list(&self, directory: ObjectNumber, from: u64) -> Result<(Vec<Listed>, bool), Refusal> {
+    pub(super) fn list(&self, directory: ObjectNumber, from: u64) -> Result<(Vec<Item>, bool), Refusal> {
         loop {
             let is_split = self.cache.borrow().is_split(directory);
             let question = |number: usize| {
@@ -26,6 +29,8 @@ impl<T: Transport> Domain<T> {
                 questions.into_iter().map(|(owner, request)| self.ask(owner, request)).collect()
             };
             match merged(replies) {
+                // A name is on its way from one domain to another.
+                Err(Refusal::Busy) => self.pause(),
                 Err(Refusal::Elsewhere) => match self.learn(directory) {
                     Learned::Removed => return Ok((Vec::new(), false)),
                     Learned::Split => {}
@@ -37,24 +42,37 @@ impl<T: Transport> Domain<T> {
     }
 }
 
-/// All names up to the first place at which an answer breaks off.
-fn merged(replies: Vec<Reply>) -> Result<(Vec<Listed>, bool), Refusal> {
-    let (mut all, mut end) = (Vec::new(), None::<u64>);
+/// A name in a listing, what it leads to, and its cookie.
+pub(super) type Item = (Vec<u8>, Target, u64);
+
+/// All names up to the first place at which an answer breaks off. Of a name that is lent who has borrowed it says more.
+fn merged(replies: Vec<Reply>) -> Result<(Vec<Item>, bool), Refusal> {
+    let (mut all, mut end) = (BTreeMap::new(), None::<u64>);
     for reply in replies {
         match reply {
             Reply::Names { names, has_more } => {
                 if let Some(last) = names.last().filter(|_| has_more) {
                     end = Some(end.map_or(last.cookie, |end| end.min(last.cookie)));
                 }
-                all.extend(names);
+                for Listed { name, state, cookie } in names {
+                    let known: &mut ListedState = all.entry((cookie, name.0)).or_insert(ListedState::Lent {});
+                    if !matches!(known, ListedState::Leads { .. }) && state != (ListedState::Lent {}) {
+                        *known = state;
+                    }
+                }
             }
             Reply::Refused { why } => return Err(why),
             _ => return Err(Refusal::Garbled),
         }
     }
-    all.sort_by_key(|listed| listed.cookie);
-    if let Some(end) = end {
-        all.retain(|listed| listed.cookie <= end);
+    let mut items = Vec::new();
+    for ((cookie, name), state) in all.into_iter().filter(|((cookie, _), _)| end.is_none_or(|end| *cookie <= end)) {
+        match state {
+            ListedState::Leads { target } => items.push((name, target, cookie)),
+            ListedState::Absent {} => {}
+            ListedState::Lent {} if planted("domains: a listing leaves out what is on its way") => {}
+            ListedState::Lent {} => return Err(Refusal::Busy),
+        }
     }
-    Ok((all, end.is_some()))
+    Ok((items, end.is_some()))
 }

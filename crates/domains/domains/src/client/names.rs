@@ -22,10 +22,12 @@ pub(super) enum Learned {
 impl<T: Transport> Domain<T> {
     /// Who has a name, as far as is known here.
     pub(super) fn owner_of_name(&self, directory: ObjectNumber, name: &[u8]) -> DomainNumber {
-        if self.cache.borrow().is_split(directory) {
-            domain_of_name(name_hash(directory, name), self.domain_count())
-        } else {
+        if !self.cache.borrow().is_split(directory) {
             directory.home()
+        } else if self.has_borrowed(directory, name) {
+            self.own()
+        } else {
+            domain_of_name(name_hash(directory, name), self.domain_count())
         }
     }
 
@@ -40,14 +42,18 @@ impl<T: Transport> Domain<T> {
 
     /// What a name leads to, and since which stamp.
     pub(super) fn look_up(&self, directory: ObjectNumber, name: &[u8]) -> Result<(Option<Target>, u64), Refusal> {
-        let keeps = self.techniques.get().caches;
+        let (keeps, borrows) = (self.techniques.get().caches, self.techniques.get().lending);
         loop {
             if let Some(known) = self.known(directory, name) {
                 return Ok((known.target, known.stamp));
             }
             let owner = self.owner_of_name(directory, name);
             let forgotten = self.cache.borrow().forgotten(owner);
-            match self.ask(owner, Request::LookUp { directory, name: Bytes(name.to_vec()), keeps }) {
+            match self.ask(owner, Request::LookUp { directory, name: Bytes(name.to_vec()), keeps, borrows }) {
+                Reply::Lent { target, stamp } => {
+                    self.borrow(directory, name, (target, stamp));
+                    return Ok((Some(target), stamp));
+                }
                 Reply::Name { target, stamp, may_keep } => {
                     self.keep_name(directory, name, (target, stamp, may_keep), (owner, forgotten));
                     return Ok((target, stamp));
@@ -57,10 +63,18 @@ impl<T: Transport> Domain<T> {
                     Learned::Split => {}
                     Learned::Nothing => self.pause(),
                 },
+                // It is lent, and comes back.
+                Reply::Refused { why: Refusal::Busy } => self.pause(),
                 Reply::Refused { why } => return Err(why),
                 _ => return Err(Refusal::Garbled),
             }
         }
+    }
+
+    /// A name was lent to this domain: so its directory is split.
+    pub(super) fn borrow(&self, directory: ObjectNumber, name: &[u8], (target, stamp): (Target, u64)) {
+        self.cache.borrow_mut().keep_split(directory);
+        self.with_server(|server| server.borrow(directory, name, target, stamp));
     }
 
     /// What is kept of a name, if it is still so.
@@ -73,7 +87,8 @@ impl<T: Transport> Domain<T> {
         self.cache.borrow().name(directory, name)
     }
 
-    /// Keeps what an owner has answered, unless something of it was forgotten since it was asked.
+    /// Keeps what an owner has answered, unless something of it was forgotten since it was asked. The name of an own object in a
+    /// directory that is split is rather looked up, since it is lent then.
     pub(super) fn keep_name(
         &self,
         directory: ObjectNumber,
@@ -82,7 +97,9 @@ impl<T: Transport> Domain<T> {
         (owner, forgotten): (DomainNumber, u64),
     ) {
         let mut cache = self.cache.borrow_mut();
-        if may_keep && cache.forgotten(owner) == forgotten {
+        let is_own = target.is_some_and(|target| target.number.home() == self.own());
+        let is_lent = self.techniques.get().lending && is_own && cache.is_split(directory);
+        if may_keep && !is_lent && cache.forgotten(owner) == forgotten {
             cache.keep_name(directory, name, KnownName { target, stamp, owner });
         }
     }

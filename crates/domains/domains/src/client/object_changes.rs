@@ -95,6 +95,10 @@ impl<'c, T: Transport> Call<'c, T> {
 
     /// Where a directory stands: its parent, how often it has come to another; and whether it was removed.
     pub(super) fn place(&self, directory: ObjectNumber) -> Result<(ObjectNumber, u64, bool), Refusal> {
+        if directory == ObjectNumber::ROOT {
+            // It is always there.
+            return Ok((ObjectNumber::ROOT, 0, false));
+        }
         let owner = directory.home();
         let keeps = self.domain.techniques.get().caches;
         if self.domain.cache.borrow().place(directory).is_some() {
@@ -126,7 +130,7 @@ impl<'c, T: Transport> Call<'c, T> {
     pub(super) fn permitted(&self, reply: &Reply) -> Result<(), Errno> {
         match reply {
             Reply::Done {} => Ok(()),
-            Reply::NotAllowed { errno } => Err(*errno),
+            Reply::Failed { errno } => Err(*errno),
             reply => Err(self.failed(reply).into()),
         }
     }

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use messages::{Class, DomainNumber, Step, Transport};
 use posix_calls::{
     Answer, Attributes, Credentials, Errno, Existence, Failed, Fields, InodeNumber, Item, Kind, NamedNode, Need,
-    NewObject, ObjectOperations, Outcome, ParentLink, PermissionChange, Permissions, Space, TargetName, TimesRight,
+    NewObject, ObjectOperations, Outcome, ParentLink, PermissionChange, Permissions, PipeEnd, Space, TargetName,
+    TimesRight,
 };
 use sync::mutant::planted;
 
@@ -21,8 +22,13 @@ const MAX_NAME_BYTES: usize = 255;
 impl<T: Transport> Domain<T> {
     /// Keeps an object no longer.
     pub(super) fn let_go(&self, target: Target) {
+        self.release(target, None);
+    }
+
+    /// The same, and, of a pipe, closes an end of it.
+    pub(super) fn release(&self, target: Target, end: Option<PipeEnd>) {
         if target != Target::ROOT {
-            self.post(target.number.home(), Request::Release { object: target.number });
+            self.post(target.number.home(), Request::Release { object: target.number, end });
         }
     }
 }
@@ -132,9 +138,9 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
         loop {
             let listed = self.domain.list(directory.target.number, from);
             let (names, has_more) = listed.map_err(|why| Failed(self.fault(why)))?;
-            for listed in &names {
-                from = listed.cookie + 1;
-                if !each(Item { name: &listed.name.0, node: self.lend(listed.target), next_cookie: from }) {
+            for (name, target, cookie) in &names {
+                from = cookie + 1;
+                if !each(Item { name, node: self.lend(*target), next_cookie: from }) {
                     return Ok(Some(from));
                 }
             }
@@ -312,18 +318,7 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
     fn attributes(&self, node: Node<'_>, fields: Fields) -> Answer<Attributes, Self> {
         let Target { number, kind } = node.target;
         if fields == Fields::IDENTITY {
-            return Ok(Attributes {
-                number: number.inode(),
-                kind,
-                mode: 0,
-                user: 0,
-                group: 0,
-                link_count: 0,
-                size_bytes: 0,
-                accessed_ns: 0,
-                modified_ns: 0,
-                changed_ns: 0,
-            });
+            return Ok(Attributes::identity(number.inode(), kind));
         }
         match self.ask_owner(number, Request::Attributes { object: number, fields: fields.bits() }) {
             Reply::Attributes { attributes } => Ok(attributes),

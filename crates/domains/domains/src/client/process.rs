@@ -4,10 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use messages::Transport;
-use posix_calls::{Credentials, DataOperations, Errno, ObjectOperations, OnExec};
+use posix_calls::{
+    Credentials, DataOperations, Ended, Errno, ObjectOperations, OnExec, ProcessNumber, ProcessOperations,
+};
 
 use super::domain::Domain;
-use crate::identity::Target;
+use crate::identity::{ObjectNumber, Target};
+use crate::wire::Request;
 
 /// A process of one domain.
 #[derive(Debug)]
@@ -17,6 +20,10 @@ pub struct Process {
     pub(super) working_directory: Cell<Target>,
     /// By number: the open file description, and what becomes of the descriptor at `exec`.
     pub(super) descriptors: RefCell<BTreeMap<u32, (u64, OnExec)>>,
+    /// Its memory, if it has mapped some.
+    pub(super) space: Cell<Option<u64>>,
+    /// Its number, if somebody has asked for it.
+    pub(super) number: Cell<Option<ObjectNumber>>,
 }
 
 impl Process {
@@ -29,7 +36,14 @@ impl Process {
             // It is always there: nobody need keep it.
             working_directory: Cell::new(Target::ROOT),
             descriptors: RefCell::default(),
+            space: Cell::new(None),
+            number: Cell::new(None),
         }
+    }
+
+    /// Its number, if it is a child or has one.
+    pub fn number(&self) -> Option<ProcessNumber> {
+        self.number.get().map(|number| ProcessNumber(number.inode().0))
     }
 
     /// Sets the mask of new files' permissions and returns the old one (POSIX `umask`).
@@ -55,12 +69,62 @@ impl Process {
         self.descriptors.borrow().keys().copied().collect()
     }
 
-    /// Closes all descriptors and leaves the working directory (POSIX `_exit`).
+    /// A child of the same domain, with the same descriptors, working directory and memory (POSIX `fork`). It takes pages for
+    /// what was stored, even if there are none.
+    ///
+    /// # Errors
+    /// EIO if the working directory has gone.
+    pub fn fork<T: Transport>(&self, domain: &Domain<T>) -> Result<Process, Errno> {
+        let call = domain.begin(self);
+        let mut child = call.make_process(None)?;
+        for (number, (file, on_exec)) in self.descriptors.borrow().iter() {
+            domain.begin(&child).put(*number, *file, *on_exec);
+        }
+        if let Some(space) = self.space.get() {
+            child.space.set(Some(domain.with_server(|server| server.copy_space(space))));
+        }
+        match call.adopt(&mut child) {
+            Ok(()) => Ok(child),
+            Err(errno) => {
+                child.exit(domain);
+                Err(errno)
+            }
+        }
+    }
+
+    /// Closes the descriptors that do not survive `exec`, and gives up all memory.
+    pub fn exec<T: Transport>(&self, domain: &Domain<T>) {
+        self.close(domain, |on_exec| on_exec == OnExec::Close);
+        self.give_up_memory(domain);
+    }
+
+    /// [`Process::exit_with`] success.
     pub fn exit<T: Transport>(self, domain: &Domain<T>) {
-        let call = domain.begin(&self);
-        for number in self.descriptors() {
+        self.exit_with(domain, Ended::Exited(0));
+    }
+
+    /// Closes all descriptors, leaves the working directory, gives up all memory, and tells the parent (POSIX `_exit`).
+    pub fn exit_with<T: Transport>(self, domain: &Domain<T>, ended: Ended) {
+        self.close(domain, |_| true);
+        domain.let_go(self.working_directory.replace(Target::ROOT));
+        self.give_up_memory(domain);
+        if let Some(process) = self.number.get() {
+            domain.post(process.home(), Request::End { process, ended });
+        }
+    }
+
+    fn close<T: Transport>(&self, domain: &Domain<T>, is_closed: impl Fn(OnExec) -> bool) {
+        let closed = |(number, (_, on_exec)): (&u32, &(u64, OnExec))| is_closed(*on_exec).then_some(*number);
+        let numbers: Vec<u32> = self.descriptors.borrow().iter().filter_map(closed).collect();
+        let call = domain.begin(self);
+        for number in numbers {
             let _ = call.uninstall(number);
         }
-        domain.let_go(self.working_directory.replace(Target::ROOT));
+    }
+
+    pub(super) fn give_up_memory<T: Transport>(&self, domain: &Domain<T>) {
+        if let Some(space) = self.space.take() {
+            domain.with_server(|server| server.end_space(space));
+        }
     }
 }

@@ -1,21 +1,17 @@
-//! What is not done across domains yet: memory of processes, children, transactions. Each is refused with EOPNOTSUPP.
+//! What is not done across domains yet: changes of many names and data under one decision, for transactions. Each is refused with
+//! EOPNOTSUPP.
 
 use std::convert::Infallible;
-use std::ops::Range;
 
 use messages::Transport;
 use posix_calls::{
-    AccessError, Answer, AnswerOf, AttributeChanges, ChildState, Credentials, DataChanges, Decision, Errno, Failed,
-    FaultOf, FileAction, FileChanges, Growth, MemoryOperations, Moment, NameChange, NameChanges, NewObject, OnExec,
-    OperationError, Outcome, Permissions, Place, PreparedOf, ProcessNumber, ProcessOperations, Protection,
-    ReservedPages, Source, Urgency,
+    Answer, AnswerOf, AttributeChanges, DataChanges, Decision, Failed, FileChanges, Moment, NameChange, NameChanges,
+    NewObject, OperationError, Outcome, Permissions, PreparedOf, ReservedPages, Urgency,
 };
 
 use super::call::{Call, Fault, Handle, Key, Node};
 use super::data_operations::Description;
-use super::process::Process;
 
-const NOT_ACROSS_DOMAINS: Errno = Errno::EOPNOTSUPP;
 const REFUSED: OperationError<Fault> = OperationError::Fault(Fault::Unsupported);
 
 impl<T: Transport> NameChanges for Call<'_, T> {
@@ -143,91 +139,5 @@ impl<T: Transport> DataChanges for Call<'_, T> {
         'v: 'p,
     {
         match *prepared {}
-    }
-}
-
-impl<T: Transport> MemoryOperations for Call<'_, T> {
-    fn map(&self, _: Place, _: u64, _: Protection, _: Source<Node<'_>>) -> Outcome<u64, Self> {
-        Err(REFUSED)
-    }
-
-    fn unmap(&self, _: Range<u64>) -> Outcome<(), Self> {
-        Err(REFUSED)
-    }
-
-    fn protect(&self, _: Range<u64>, _: Protection) -> Result<(), Errno> {
-        Err(NOT_ACROSS_DOMAINS)
-    }
-
-    fn is_mapped(&self, _: Range<u64>) -> AnswerOf<bool, Self> {
-        Ok(false)
-    }
-
-    fn is_free(&self, _: Range<u64>) -> AnswerOf<bool, Self> {
-        Ok(true)
-    }
-
-    fn discard(&self, _: Range<u64>) -> Outcome<(), Self> {
-        Err(REFUSED)
-    }
-
-    fn grow(&self, _: Range<u64>, _: u64) -> Result<Growth, Errno> {
-        Err(NOT_ACROSS_DOMAINS)
-    }
-
-    fn relocate(&self, _: Range<u64>, _: Option<u64>, _: u64) -> Result<u64, Errno> {
-        Err(NOT_ACROSS_DOMAINS)
-    }
-
-    fn load(&self, _: u64, _: &mut [u8]) -> Result<(), AccessError<FaultOf<Self>>> {
-        Err(AccessError::Segment)
-    }
-
-    fn store(&self, _: u64, _: &[u8]) -> Result<(), AccessError<FaultOf<Self>>> {
-        Err(AccessError::Segment)
-    }
-}
-
-impl<T: Transport> ProcessOperations for Call<'_, T> {
-    type Process = Process;
-    type CallOf<'v>
-        = Call<'v, T>
-    where
-        Self: 'v;
-
-    fn make_process(&self, _: Option<&Credentials>) -> Result<Process, Errno> {
-        Err(NOT_ACROSS_DOMAINS)
-    }
-
-    fn call_of<'v>(&'v self, child: &'v Process) -> Call<'v, T> {
-        self.domain.begin(child)
-    }
-
-    fn pass_descriptor(&self, _: u32, _: &Process, _: u32, _: OnExec) -> Result<(), Errno> {
-        Err(NOT_ACROSS_DOMAINS)
-    }
-
-    fn pass_surviving(&self, _: &Process, _: &[FileAction<'_>]) -> Result<(), Errno> {
-        Err(NOT_ACROSS_DOMAINS)
-    }
-
-    fn adopt(&self, _: &mut Process) -> Result<(), Errno> {
-        Err(NOT_ACROSS_DOMAINS)
-    }
-
-    fn discard(&self, child: Process) {
-        child.exit(self.domain);
-    }
-
-    fn ended_child(&self) -> AnswerOf<Option<ProcessNumber>, Self> {
-        Ok(None)
-    }
-
-    fn has_child(&self) -> AnswerOf<bool, Self> {
-        Ok(false)
-    }
-
-    fn take_ended(&self, _: ProcessNumber) -> AnswerOf<ChildState, Self> {
-        Ok(ChildState::NoChild)
     }
 }

@@ -1,12 +1,12 @@
 //! Data of files that goes through their owner.
 
-use messages::{Class, Transport};
-use posix_calls::Written;
+use messages::{Class, DomainNumber, Transport};
+use posix_calls::{Credentials, Written};
 
 use super::domain::Domain;
 use crate::identity::ObjectNumber;
 use crate::server::{PAGE_BYTES, STAGED_BYTES};
-use crate::wire::{Bytes, Refusal, Reply, Request};
+use crate::wire::{Bytes, Caller, Refusal, Reply, Request};
 
 impl<T: Transport> Domain<T> {
     /// Reads a file page by page; fewer bytes than asked for only at the end.
@@ -42,11 +42,17 @@ impl<T: Transport> Domain<T> {
     }
 
     /// Writes a file, at its end without an offset. Bytes of one mebibyte at most are written at once.
-    pub(super) fn write(&self, file: ObjectNumber, offset: Option<u64>, bytes: &[u8]) -> Result<Written, Refusal> {
+    pub(super) fn write(
+        &self,
+        file: ObjectNumber,
+        offset: Option<u64>,
+        bytes: &[u8],
+        credentials: &Credentials,
+    ) -> Result<Written, Refusal> {
         let mut written = Written { offset: offset.unwrap_or(0), length: 0 };
         let mut at = offset;
         for piece in bytes.chunks(STAGED_BYTES) {
-            let Written { offset, length } = self.write_piece(file, at, piece)?;
+            let Written { offset, length } = self.write_piece((file, at), piece, Caller(*credentials))?;
             if written.length == 0 {
                 written.offset = offset;
             }
@@ -59,25 +65,34 @@ impl<T: Transport> Domain<T> {
         Ok(written)
     }
 
-    fn write_piece(&self, file: ObjectNumber, offset: Option<u64>, bytes: &[u8]) -> Result<Written, Refusal> {
+    fn write_piece(
+        &self,
+        (file, offset): (ObjectNumber, Option<u64>),
+        bytes: &[u8],
+        caller: Caller,
+    ) -> Result<Written, Refusal> {
         let home = file.home();
-        let page_bytes = PAGE_BYTES as usize;
-        let part_bytes = if home == self.own() { bytes.len().max(1) } else { page_bytes };
-        let parts: Vec<&[u8]> = bytes.chunks(part_bytes).collect();
-        let last = parts.len().saturating_sub(1);
-        let questions = parts
-            .into_iter()
-            .enumerate()
-            .map(|(place, part)| {
-                (home, Request::Write { file, offset, bytes: Bytes(part.to_vec()), more: place < last })
-            })
-            .collect();
+        let questions = self.in_parts(home, bytes, |bytes, more| Request::Write { file, offset, bytes, more, caller });
+        let questions = questions.into_iter().map(|question| (home, question)).collect();
         match self.ask_all(Class::Requests, questions).pop() {
             Some(Reply::Written { offset, length }) => Ok(Written { offset, length: length as usize }),
             Some(Reply::Refused { why }) => Err(why),
             None => Ok(Written { offset: offset.unwrap_or(0), length: 0 }),
             Some(_) => Err(Refusal::Garbled),
         }
+    }
+
+    /// Requests that together take bytes to their owner: each with a page, or one with all if the owner is here.
+    pub(super) fn in_parts(
+        &self,
+        owner: DomainNumber,
+        bytes: &[u8],
+        request: impl Fn(Bytes, bool) -> Request,
+    ) -> Vec<Request> {
+        let part_bytes = if owner == self.own() { bytes.len().max(1) } else { PAGE_BYTES as usize };
+        let parts = bytes.chunks(part_bytes);
+        let last = parts.len().saturating_sub(1);
+        parts.enumerate().map(|(place, part)| request(Bytes(part.to_vec()), place < last)).collect()
     }
 
     /// What is to be known of a file.

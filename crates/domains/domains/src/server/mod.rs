@@ -6,16 +6,25 @@
 //! **Marks.** A prepared operation leaves a mark at each name and object that it changes. Who meets a mark looks at the line that
 //! decides ([`Decisions`]): what is committed takes effect then and there, what is not yet is as if it were not.
 
+mod description;
+mod descriptions;
+mod families;
+mod family;
 mod file;
+mod lending;
+mod memory;
 mod names;
 mod object;
 mod objects;
 mod operations;
+mod pipe;
+mod pipes;
 mod readers;
 mod shard;
+mod space;
 mod split;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use messages::DomainNumber;
@@ -25,11 +34,16 @@ use crate::decisions::Decisions;
 use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
 use crate::wire::{NoticeKind, OperationNumber, Refusal, Reply, Request};
 
+use description::SharedDescription;
+use family::Families;
 pub(crate) use file::PAGE_BYTES;
 use file::{File, Pages};
 use object::{Body, Directory, Object};
 pub(crate) use objects::{STAGED_BYTES, sum};
+pub(crate) use pipe::most_that_fits;
 use shard::Shard;
+pub(crate) use space::FilePage;
+use space::Space;
 
 /// How much an owner has, and when it splits a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +104,12 @@ pub(crate) struct Server {
     mover: Option<DomainNumber>,
     /// Bytes of writes whose end has not come.
     staged: HashMap<(DomainNumber, ObjectNumber), Vec<u8>>,
+    /// Of files here that several domains have open.
+    descriptions: HashMap<ObjectNumber, SharedDescription>,
+    families: Families,
+    /// The memory of this domain's processes.
+    spaces: BTreeMap<u64, Space>,
+    last_space: u64,
     pub(crate) outgoing: Outgoing,
 }
 
@@ -121,6 +141,10 @@ impl Server {
             inodes: 0,
             mover: None,
             staged: HashMap::new(),
+            descriptions: HashMap::new(),
+            families: Families::default(),
+            spaces: BTreeMap::new(),
+            last_space: 0,
             outgoing: Outgoing::default(),
         };
         if ObjectNumber::ROOT.home() == own {
@@ -149,12 +173,14 @@ impl Server {
         (self.clock)() as i64
     }
 
-    /// The names of a directory here, if that of a name is among them.
+    /// The names of a directory here, if that of a name is among them and not lent.
     fn shard_of(&mut self, directory: ObjectNumber, name: &[u8]) -> Result<&mut Shard, Refusal> {
         let is_split = self.is_split_here(directory);
-        if is_split == Some(true) && domain_of_name(name_hash(directory, name), self.domain_count) != self.own {
+        let is_elsewhere = || domain_of_name(name_hash(directory, name), self.domain_count) != self.own;
+        if is_split == Some(true) && is_elsewhere() && !self.has_borrowed(directory, name) {
             return Err(Refusal::Elsewhere);
         }
+        self.claim(directory, name)?;
         self.shards.get_mut(&directory).ok_or(Refusal::Elsewhere)
     }
 
@@ -179,14 +205,16 @@ impl Server {
 
     fn answer(&mut self, from: DomainNumber, request: Request) -> Served {
         match request {
-            Request::LookUp { directory, name, keeps } => self.look_up(from, directory, &name.0, keeps),
+            Request::LookUp { directory, name, keeps, borrows } => {
+                self.look_up(from, (directory, &name.0), keeps, borrows)
+            }
             Request::Attributes { object, fields } => self.attributes(object, fields),
             Request::Permissions { object, keeps } => self.permissions(from, object, keeps),
             Request::LinkTarget { object } => self.link_target(object),
             Request::Device { object } => self.device(object),
             Request::State { directory, keeps } => self.state(from, directory, keeps),
             Request::Retain { object, need } => self.retain(object, need),
-            Request::Release { object } => self.release(object),
+            Request::Release { object, end } => self.release(object, end),
             Request::ChangePermissions { object, change, caller } => {
                 self.change_permissions(from, object, change, &caller)
             }
@@ -196,18 +224,51 @@ impl Server {
                 self.create(from, directory, &name.0, object, retain)
             }
             Request::List { directory, from, most_bytes, is_split } => self.list(directory, from, most_bytes, is_split),
-            Request::Apply { parts } => self.apply(from, parts),
+            Request::Apply { parts, borrows } => self.apply(from, parts, borrows),
             Request::Prepare { operation, parts } => self.prepare(from, operation, parts),
             Request::Decide { operation, commit } => self.decide(from, operation, commit),
             Request::TakeMoves {} => self.take_moves(from),
             Request::GiveMoves {} => self.give_moves(from),
-            Request::Adopt { directory, names, is_last } => self.adopt(directory, names, is_last),
+            Request::TakePart { directory, names, is_last } => self.take_part(directory, names, is_last),
             Request::Read { file, offset, length } => self.read(file, offset, length),
-            Request::Write { file, offset, bytes, more } => self.write(from, file, offset, bytes.0, more),
+            Request::Write { file, offset, bytes, more, caller } => {
+                self.write(from, (file, offset), (bytes.0, more), &caller)
+            }
             Request::Resize { file, size_bytes } => self.resize(file, size_bytes),
             Request::Extent { file, offset } => self.extent(file, offset),
             Request::Space {} => Ok(self.space()),
+            Request::OpenEnd { pipe, end } => self.open_end(pipe, end),
+            Request::ReadPipe { pipe, length } => self.read_pipe(pipe, length),
+            Request::PeekPipe { pipe, skip, length } => self.peek_pipe(pipe, skip, length),
+            Request::WritePipe { pipe, bytes, more } => self.write_pipe(from, pipe, bytes.0, more),
+            Request::PipeState { pipe, end } => self.pipe_state(pipe, end),
+            Request::Share { file, end, state } => self.share(file, end, state),
+            Request::Join { description } => self.join(description),
+            Request::Leave { description } => self.leave(description),
+            Request::TakeBack { description } => self.take_back(description),
+            Request::DescriptionState { description, locks } => self.description_state(from, description, locks),
+            Request::Unlock { description, offset } => self.unlock(from, description, offset),
+            Request::SetStatus { description, status } => self.set_status(description, status),
+            Request::ReadShared { description, length } => self.read_shared(description, length),
+            Request::WriteShared { description, bytes, more, caller } => {
+                self.write_shared(from, description, (bytes.0, more), &caller)
+            }
+            Request::SeekShared { description, offset, whence } => self.seek_shared(description, offset, whence),
+            Request::Adopt { parent } => Ok(self.adopt_child(parent)),
+            Request::End { process, ended } => Ok(self.end_child(process, ended)),
+            Request::Children { parent } => Ok(self.children(parent)),
+            Request::Recall { directory, name } => self.recall(from, directory, &name.0),
+            Request::GiveBack { directory, name, target, stamp } => {
+                self.take_name_back(from, directory, &name.0, (target, stamp))
+            }
+            Request::TakeEnded { parent, child } => Ok(self.take_ended(parent, child)),
         }
+    }
+
+    /// A number that nothing here has had.
+    fn next_number(&mut self) -> ObjectNumber {
+        self.last_number += 1;
+        ObjectNumber::new(self.own, self.last_number)
     }
 
     /// Makes an object here that nothing leads to yet; `None` without an inode.
@@ -223,8 +284,7 @@ impl Server {
             kind => Body::Outside(kind, parts.device),
         };
         self.inodes += 1;
-        self.last_number += 1;
-        let number = ObjectNumber::new(self.own, self.last_number);
+        let number = self.next_number();
         self.objects.insert(number, Object::new(body, parts.permissions, self.now_ns()));
         if kind == Kind::Directory {
             self.shards.insert(number, Shard::new(number, self.domain_count));
@@ -247,17 +307,17 @@ impl Server {
             return;
         }
         let Some(object) = self.objects.remove(&number) else { return };
-        self.inodes -= 1;
+        self.inodes -= u64::from(object.body.kind() != Kind::Pipe);
         match object.body {
             Body::File(file) => self.pages.used -= file.page_count(),
             Body::Directory(directory) => {
                 self.shards.remove(&number);
                 if keeps_parent && directory.parent != ObjectNumber::ROOT {
-                    let release = Request::Release { object: directory.parent };
+                    let release = Request::Release { object: directory.parent, end: None };
                     self.outgoing.posts.push((directory.parent.home(), release));
                 }
             }
-            Body::Symlink(_) | Body::Outside(..) => {}
+            Body::Symlink(_) | Body::Pipe(_) | Body::Outside(..) => {}
         }
     }
 }

@@ -61,7 +61,13 @@ impl Server {
         }
     }
 
-    pub(super) fn look_up(&mut self, from: DomainNumber, directory: ObjectNumber, name: &[u8], keeps: bool) -> Served {
+    pub(super) fn look_up(
+        &mut self,
+        from: DomainNumber,
+        (directory, name): (ObjectNumber, &[u8]),
+        keeps: bool,
+        borrows: bool,
+    ) -> Served {
         self.settle_name(directory, name);
         let own = self.own;
         let shard = self.shard_of(directory, name)?;
@@ -69,6 +75,17 @@ impl Server {
         let may_note_absence = shard.may_note_absence() && !shard.is_closed;
         match shard.entry(name) {
             Some(entry) => {
+                let nobody_else = entry.is_quiet() && entry.readers.has_nobody_but(from);
+                if let Some(target) = entry.target.filter(|target| target.number.home() == from)
+                    && borrows
+                    && nobody_else
+                    && let Some(lent) = self.lend(from, (directory, name), target)
+                {
+                    return Ok(lent);
+                }
+                let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)) else {
+                    return Err(Refusal::Elsewhere);
+                };
                 let may_keep = keeps && (entry.mark.is_none() || planted("domains: a name is kept while it changes"));
                 if may_keep {
                     entry.readers.add(from);
@@ -158,12 +175,12 @@ impl Server {
         }
         let shard = self.shards.get(&directory).ok_or(Refusal::Elsewhere)?;
         let (mut names, mut bytes) = (Vec::new(), 0);
-        for (cookie, name, target) in shard.list(from) {
+        for (cookie, name, state) in shard.list(from) {
             bytes += name.len() + LISTED_BYTES;
             if bytes > most_bytes as usize && !names.is_empty() {
                 return Ok(Reply::Names { names, has_more: true });
             }
-            names.push(Listed { name: Bytes(name.to_vec()), target, cookie });
+            names.push(Listed { name: Bytes(name.to_vec()), state, cookie });
         }
         Ok(Reply::Names { names, has_more: false })
     }

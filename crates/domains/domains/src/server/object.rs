@@ -3,6 +3,7 @@
 use posix_calls::{Kind, Permissions};
 
 use super::file::File;
+use super::pipe::Pipe;
 use super::readers::Readers;
 use crate::identity::ObjectNumber;
 use crate::wire::OperationNumber;
@@ -13,6 +14,7 @@ pub(crate) enum Body {
     File(File),
     Directory(Directory),
     Symlink(Vec<u8>),
+    Pipe(Pipe),
     /// A name for what lies outside, and its device.
     Outside(Kind, u64),
 }
@@ -32,6 +34,7 @@ impl Body {
             Body::File(_) => Kind::Regular,
             Body::Directory(_) => Kind::Directory,
             Body::Symlink(_) => Kind::Symlink,
+            Body::Pipe(_) => Kind::Pipe,
             Body::Outside(kind, _) => *kind,
         }
     }
@@ -54,7 +57,7 @@ pub(crate) struct Object {
     pub(crate) permissions: Permissions,
     /// Names that lead here.
     pub(crate) links: u32,
-    /// What keeps it beside names: descriptors, working directories, directories in it that were removed.
+    /// What keeps it beside names: descriptions, mapped pages, working directories, directories in it that were removed.
     pub(crate) references: u32,
     pub(crate) accessed_ns: i64,
     pub(crate) modified_ns: i64,

@@ -1,7 +1,8 @@
 //! Objects: attributes, who keeps them, data.
 
 use messages::DomainNumber;
-use posix_calls::{Attributes, Fields, Kind, Need, PermissionChange, Permissions, Space, TimesRight};
+use posix_calls::data::MAX_FILE_BYTES;
+use posix_calls::{Attributes, Fields, Kind, Need, PermissionChange, Permissions, PipeEnd, Space, TimesRight};
 use sync::mutant::planted;
 
 use super::file::{File, PAGE_BYTES};
@@ -15,12 +16,12 @@ pub(crate) const STAGED_BYTES: usize = 1 << 20;
 
 impl Server {
     /// An object as it is now.
-    fn object(&mut self, number: ObjectNumber) -> Result<&mut Object, Refusal> {
+    pub(super) fn object(&mut self, number: ObjectNumber) -> Result<&mut Object, Refusal> {
         self.settle_object(number);
         self.objects.get_mut(&number).ok_or(Refusal::Stale)
     }
 
-    fn file(&mut self, number: ObjectNumber) -> Result<&mut File, Refusal> {
+    pub(super) fn file(&mut self, number: ObjectNumber) -> Result<&mut File, Refusal> {
         match &mut self.object(number)?.body {
             Body::File(file) => Ok(file),
             _ => Err(Refusal::Garbled),
@@ -32,29 +33,18 @@ impl Server {
         let object = self.object(number)?;
         let fields = Fields::from_bits_truncate(fields);
         let Permissions { mode, user, group } = object.permissions;
-        let mut attributes = Attributes {
-            number: number.inode(),
-            kind: object.body.kind(),
-            mode: 0,
-            user: 0,
-            group: 0,
-            link_count: 0,
-            size_bytes: 0,
-            accessed_ns: 0,
-            modified_ns: 0,
-            changed_ns: 0,
-        };
+        let mut attributes = Attributes::identity(number.inode(), object.body.kind());
         if fields.contains(Fields::PERMISSIONS) {
             attributes = Attributes { mode, user, group, accessed_ns: object.accessed_ns, ..attributes };
         }
         if fields.contains(Fields::LINK_COUNT) {
-            attributes.link_count = object.links;
+            attributes.link_count = if object.body.kind() == Kind::Pipe { 1 } else { object.links };
         }
         if fields.contains(Fields::SIZE) {
             attributes.size_bytes = match &object.body {
                 Body::File(file) => file.size_bytes,
                 Body::Symlink(target) => target.len() as u64,
-                Body::Directory(_) | Body::Outside(..) => 0,
+                Body::Directory(_) | Body::Pipe(_) | Body::Outside(..) => 0,
             };
         }
         if fields.contains(Fields::TIMES) {
@@ -85,7 +75,7 @@ impl Server {
         let now_ns = self.now_ns();
         let object = self.object(number)?;
         match change.of(credentials, object.body.kind(), object.permissions) {
-            Err(errno) => return Ok(Reply::NotAllowed { errno }),
+            Err(errno) => return Ok(Reply::Failed { errno }),
             Ok(permissions) => object.permissions = permissions,
         }
         object.changed_ns = now_ns;
@@ -103,7 +93,7 @@ impl Server {
         let now_ns = self.now_ns();
         let object = self.object(number)?;
         if let Err(errno) = right.check(credentials, object.permissions) {
-            return Ok(Reply::NotAllowed { errno });
+            return Ok(Reply::Failed { errno });
         }
         object.accessed_ns = accessed.unwrap_or(object.accessed_ns);
         object.modified_ns = modified.unwrap_or(object.modified_ns);
@@ -155,13 +145,19 @@ impl Server {
         if let Some((bits, Caller(credentials))) = need
             && let Err(errno) = Need::from_bits(bits).check(&credentials, object.body.kind(), object.permissions)
         {
-            return Ok(Reply::NotAllowed { errno });
+            return Ok(Reply::Failed { errno });
         }
         object.references += 1;
         Ok(Reply::Done {})
     }
 
-    pub(super) fn release(&mut self, number: ObjectNumber) -> Served {
+    pub(super) fn release(&mut self, number: ObjectNumber, end: Option<PipeEnd>) -> Served {
+        if number == ObjectNumber::ROOT {
+            return Ok(Reply::Done {});
+        }
+        if let Some(end) = end {
+            self.close_end(number, end)?;
+        }
         let object = self.object(number)?;
         object.references = object.references.saturating_sub(1);
         self.forget_unused(number, true);
@@ -169,19 +165,17 @@ impl Server {
     }
 
     pub(super) fn read(&mut self, number: ObjectNumber, offset: u64, length: u32) -> Served {
-        let bytes = self.file(number)?.read(offset, length.into());
+        let bytes = self.file(number)?.read(offset, u64::from(length).min(STAGED_BYTES as u64));
         Ok(Reply::Bytes { bytes: Bytes(bytes) })
     }
 
-    pub(super) fn write(
+    /// Bytes of a write that has come whole; nothing as long as more is to come.
+    pub(super) fn stage(
         &mut self,
-        from: DomainNumber,
-        number: ObjectNumber,
-        offset: Option<u64>,
+        key: (DomainNumber, ObjectNumber),
         bytes: Vec<u8>,
         more: bool,
-    ) -> Served {
-        let key = (from, number);
+    ) -> Result<Option<Vec<u8>>, Refusal> {
         let staged = self.staged.get(&key).map_or(0, Vec::len);
         if staged + bytes.len() > STAGED_BYTES {
             self.staged.remove(&key);
@@ -189,28 +183,62 @@ impl Server {
         }
         if more {
             self.staged.entry(key).or_default().extend_from_slice(&bytes);
-            return Ok(Reply::Done {});
+            return Ok(None);
         }
-        let bytes = match self.staged.remove(&key) {
+        Ok(Some(match self.staged.remove(&key) {
             Some(mut first) => {
                 first.extend_from_slice(&bytes);
                 first
             }
             None => bytes,
-        };
+        }))
+    }
+
+    pub(super) fn write(
+        &mut self,
+        from: DomainNumber,
+        (number, offset): (ObjectNumber, Option<u64>),
+        (bytes, more): (Vec<u8>, bool),
+        caller: &Caller,
+    ) -> Served {
+        match self.stage((from, number), bytes, more)? {
+            Some(bytes) => self.write_by(number, offset, &bytes, caller),
+            None => Ok(Reply::Done {}),
+        }
+    }
+
+    /// Writes a file at an offset, or at its end. Set-id bits go with what a user writes.
+    pub(super) fn write_by(
+        &mut self,
+        number: ObjectNumber,
+        offset: Option<u64>,
+        bytes: &[u8],
+        Caller(credentials): &Caller,
+    ) -> Served {
         let now_ns = self.now_ns();
         let mut pages = self.pages;
         let file = self.file(number)?;
         let offset = offset.unwrap_or(file.size_bytes);
-        let length = file.write(offset, &bytes, &mut pages);
+        if offset >= MAX_FILE_BYTES {
+            return Ok(Reply::Written { offset, length: 0 });
+        }
+        let length = file.write(offset, bytes, &mut pages);
         self.pages = pages;
+        let object = self.object(number)?;
+        if !credentials.is_superuser() && !planted("domains: who writes leaves set-id bits") {
+            let old = object.permissions;
+            let new = PermissionChange::DropSetIds.of(credentials, Kind::Regular, old).unwrap_or(old);
+            if new != old {
+                (object.permissions, object.changed_ns) = (new, now_ns);
+            }
+        }
         if length > 0 {
             self.note_change_of_data(number, now_ns);
         }
         Ok(Reply::Written { offset, length })
     }
 
-    fn note_change_of_data(&mut self, number: ObjectNumber, now_ns: i64) {
+    pub(super) fn note_change_of_data(&mut self, number: ObjectNumber, now_ns: i64) {
         if let Some(object) = self.objects.get_mut(&number) {
             (object.modified_ns, object.changed_ns) = (now_ns, now_ns);
         }
@@ -221,6 +249,7 @@ impl Server {
         let mut pages = self.pages;
         self.file(number)?.resize(size_bytes, &mut pages);
         self.pages = pages;
+        self.drop_copies(number, size_bytes);
         self.note_change_of_data(number, now_ns);
         Ok(Reply::Done {})
     }

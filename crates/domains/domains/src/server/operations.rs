@@ -78,6 +78,7 @@ impl Server {
 
     fn check_closing(&mut self, directory: ObjectNumber, is_split: bool) -> Result<(), Refusal> {
         self.settle_closing(directory);
+        self.claim_all(directory)?;
         let marked = self.shards.get(&directory).ok_or(Refusal::Elsewhere)?.marked_names();
         for name in marked {
             self.settle_name(directory, &name);
@@ -99,9 +100,15 @@ impl Server {
         }
     }
 
-    pub(super) fn apply(&mut self, from: DomainNumber, parts: Vec<Part>) -> Served {
+    pub(super) fn apply(&mut self, from: DomainNumber, parts: Vec<Part>, borrows: bool) -> Served {
         for part in &parts {
             self.check(part)?;
+        }
+        if borrows
+            && let [Part::Insert { directory, name, target }] = &parts[..]
+            && let Some(lent) = self.lend(from, (*directory, &name.0), *target)
+        {
+            return Ok(lent);
         }
         let (mut stamps, is_one) = (Vec::new(), parts.len() == 1);
         for part in parts {
@@ -243,7 +250,10 @@ impl Server {
                 Place::Object(_) => None,
             };
             match place {
-                Place::Name(directory, name) => self.decide_name(operation, (directory, &name), commit),
+                Place::Name(directory, name) => {
+                    self.decide_name(operation, (directory, &name), commit);
+                    self.answer_recall(directory, &name);
+                }
                 Place::Held(directory, name) => {
                     if let Some(shard) = self.shards.get_mut(&directory) {
                         if let Some(entry) = shard.entry(&name) {
@@ -251,6 +261,7 @@ impl Server {
                         }
                         shard.tidy(&name);
                     }
+                    self.answer_recall(directory, &name);
                 }
                 Place::Object(number) => self.decide_object(operation, number, commit),
                 Place::Closing(directory) => {

@@ -18,6 +18,13 @@ impl Readers {
         self.0 == [0; 4]
     }
 
+    /// Whether none but this domain keeps it.
+    pub(crate) fn has_nobody_but(&self, domain: DomainNumber) -> bool {
+        let mut one = Readers::default();
+        one.add(domain);
+        (0..4).all(|word| self.0[word] & !one.0[word] == 0)
+    }
+
     /// All of them; nobody keeps it afterwards.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = DomainNumber> + use<> {
         let words = std::mem::take(&mut self.0);

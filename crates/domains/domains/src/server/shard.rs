@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use messages::DomainNumber;
+
 use super::readers::Readers;
 use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
-use crate::wire::{OperationNumber, Refusal};
+use crate::wire::{ListedState, OperationNumber, Refusal};
 
 /// Absent names of a directory that some domain keeps as absent, at most: further ones may not be kept.
 const ABSENT_LIMIT: usize = 4096;
@@ -19,6 +21,18 @@ pub(crate) struct Mark {
     pub(crate) stamp: u64,
 }
 
+/// Who decides on a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Authority {
+    /// This owner, whose name it is.
+    #[default]
+    Own,
+    /// The domain that owns what it leads to, until it gives it back; whether it was asked to.
+    Lent { to: DomainNumber, is_recalled: bool },
+    /// This owner, to whom it is lent, and who gives it back when it is asked to; whether it was.
+    Borrowed { is_recalled: bool },
+}
+
 /// A name: what it leads to, and what is to become of it.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -29,7 +43,19 @@ pub(crate) struct Entry {
     /// Links that are being made rest on it.
     pub(crate) held_by: Vec<OperationNumber>,
     pub(crate) readers: Readers,
+    pub(crate) authority: Authority,
     cookie: u64,
+}
+
+impl Entry {
+    fn is_listed(&self) -> bool {
+        self.target.is_some() || self.authority != Authority::Own
+    }
+
+    /// Whether no operation is under way on it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.mark.is_none() && self.held_by.is_empty()
+    }
 }
 
 /// Names with their order.
@@ -38,7 +64,7 @@ pub(crate) struct Shard {
     directory: ObjectNumber,
     domain_count: usize,
     entries: HashMap<Vec<u8>, Entry>,
-    /// Names that lead to something, by cookie.
+    /// Names that lead to something, and those that are lent or borrowed, by cookie.
     order: BTreeMap<u64, Vec<u8>>,
     absent: usize,
     /// Entries with a mark.
@@ -76,19 +102,31 @@ impl Shard {
 
     /// Names that lead to something.
     pub(crate) fn name_count(&self) -> usize {
-        self.order.len()
+        self.entries.len() - self.absent
     }
 
     pub(crate) fn entry(&mut self, name: &[u8]) -> Option<&mut Entry> {
         self.entries.get_mut(name)
     }
 
+    /// The entry of a name, to be looked at.
+    pub(crate) fn peek(&self, name: &[u8]) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
     /// The entry of a name, if need be one that leads to nothing.
     pub(crate) fn entry_or_absent(&mut self, name: &[u8], stamp: u64) -> &mut Entry {
         if !self.entries.contains_key(name) {
             self.absent += 1;
-            let entry =
-                Entry { target: None, stamp, mark: None, held_by: Vec::new(), readers: Readers::default(), cookie: 0 };
+            let entry = Entry {
+                target: None,
+                stamp,
+                mark: None,
+                held_by: Vec::new(),
+                readers: Readers::default(),
+                authority: Authority::Own,
+                cookie: 0,
+            };
             self.entries.insert(name.to_vec(), entry);
         }
         self.entries.get_mut(name).expect("inserted just now")
@@ -101,27 +139,29 @@ impl Shard {
 
     /// Lets a name lead elsewhere from this stamp on.
     pub(crate) fn set(&mut self, name: &[u8], target: Option<Target>, stamp: u64) {
-        let before = self.entry_or_absent(name, stamp).target;
-        if before.is_none() && target.is_some() {
+        let authority = self.entry_or_absent(name, stamp).authority;
+        self.put(name, (target, stamp), authority);
+    }
+
+    /// The same, and who decides on the name from now on.
+    pub(crate) fn put(&mut self, name: &[u8], (target, stamp): (Option<Target>, u64), authority: Authority) {
+        let entry = self.entry_or_absent(name, stamp);
+        let (was_listed, was_absent) = (entry.is_listed(), entry.target.is_none());
+        (entry.target, entry.stamp, entry.authority) = (target, stamp, authority);
+        let (is_listed, cookie) = (entry.is_listed(), entry.cookie);
+        self.absent = self.absent - usize::from(was_absent) + usize::from(target.is_none());
+        if is_listed && !was_listed {
             let cookie = self.free_cookie(name);
             self.order.insert(cookie, name.to_vec());
-            self.absent -= 1;
             self.entry_or_absent(name, stamp).cookie = cookie;
-        } else if before.is_some() && target.is_none() {
-            let cookie = self.entry_or_absent(name, stamp).cookie;
+        } else if was_listed && !is_listed {
             self.order.remove(&cookie);
-            self.absent += 1;
         }
-        let entry = self.entry_or_absent(name, stamp);
-        entry.target = target;
-        entry.stamp = stamp;
     }
 
     /// Forgets a name that leads to nothing, if nobody knows of it.
     pub(crate) fn tidy(&mut self, name: &[u8]) {
-        let is_idle = |entry: &Entry| {
-            entry.target.is_none() && entry.mark.is_none() && entry.held_by.is_empty() && entry.readers.is_empty()
-        };
+        let is_idle = |entry: &Entry| !entry.is_listed() && entry.is_quiet() && entry.readers.is_empty();
         if self.entries.get(name).is_some_and(is_idle) {
             self.entries.remove(name);
             self.absent -= 1;
@@ -141,10 +181,22 @@ impl Shard {
     }
 
     /// Names from a cookie on.
-    pub(crate) fn list(&self, from: u64) -> impl Iterator<Item = (u64, &[u8], Target)> {
+    pub(crate) fn list(&self, from: u64) -> impl Iterator<Item = (u64, &[u8], ListedState)> {
         self.order.range(from..).filter_map(|(cookie, name)| {
-            self.entries.get(name).and_then(|entry| entry.target).map(|target| (*cookie, &name[..], target))
+            let entry = self.entries.get(name)?;
+            let state = match (entry.target, entry.authority) {
+                (Some(target), _) => ListedState::Leads { target },
+                (None, Authority::Lent { .. }) => ListedState::Lent {},
+                (None, _) => ListedState::Absent {},
+            };
+            Some((*cookie, &name[..], state))
         })
+    }
+
+    /// Names that are lent.
+    pub(crate) fn lent_names(&self) -> Vec<Vec<u8>> {
+        let is_lent = |entry: &Entry| matches!(entry.authority, Authority::Lent { .. });
+        self.entries.iter().filter(|(_, entry)| is_lent(entry)).map(|(name, _)| name.clone()).collect()
     }
 
     /// Names that have a mark.

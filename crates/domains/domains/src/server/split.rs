@@ -40,12 +40,12 @@ impl Server {
         }
         let mut parts: Vec<Vec<(Bytes, Target)>> = vec![Vec::new(); count];
         for name in self.shards.get(&directory).map(Shard::all_names).unwrap_or_default() {
+            // All who keep it learn it, the one who asks too: it goes elsewhere, or can be lent.
+            self.notify_readers(directory, &name, own);
             let domain = domain_of_name(name_hash(directory, &name), count);
             if domain == own {
                 continue;
             }
-            // All who keep it are told, the one who asks too.
-            self.notify_readers(directory, &name, own);
             let Some(shard) = self.shards.get_mut(&directory) else { return };
             if let Some(target) = shard.entry(&name).and_then(|entry| entry.target) {
                 shard.set(&name, None, 0);
@@ -64,15 +64,15 @@ impl Server {
             bytes += name.0.len() + NAME_BYTES;
             if bytes > MESSAGE_BYTES && !batch.is_empty() {
                 let names = std::mem::take(&mut batch);
-                self.outgoing.posts.push((to, Request::Adopt { directory, names, is_last: false }));
+                self.outgoing.posts.push((to, Request::TakePart { directory, names, is_last: false }));
                 bytes = name.0.len() + NAME_BYTES;
             }
             batch.push((name, target));
         }
-        self.outgoing.posts.push((to, Request::Adopt { directory, names: batch, is_last: true }));
+        self.outgoing.posts.push((to, Request::TakePart { directory, names: batch, is_last: true }));
     }
 
-    pub(super) fn adopt(&mut self, directory: ObjectNumber, names: Vec<(Bytes, Target)>, is_last: bool) -> Served {
+    pub(super) fn take_part(&mut self, directory: ObjectNumber, names: Vec<(Bytes, Target)>, is_last: bool) -> Served {
         let arrived = self.arriving.entry(directory).or_default();
         arrived.extend(names.into_iter().map(|(name, target)| (name.0, target)));
         if is_last {

@@ -1,7 +1,6 @@
 //! Values as bytes.
 
-use posix_calls::Kind;
-use posix_calls::Permissions;
+use posix_calls::{Ended, Kind, OnExec, Permissions, PipeEnd, Whence};
 
 /// Bytes of any length up to 4 GiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -130,6 +129,47 @@ impl Field for Kind {
     fn take(reader: &mut Reader<'_>) -> Option<Kind> {
         let number = u8::take(reader)?;
         Some(Kind::from_number(number)).filter(|kind| *kind as u8 == number)
+    }
+}
+
+/// Declares how values of a type without fields lie in messages: each as a byte.
+macro_rules! bytes_of {
+    ($($type:ty: $($value:path = $number:literal),*);* $(;)?) => {$(
+        impl Field for $type {
+            fn put(&self, bytes: &mut Vec<u8>) {
+                bytes.push(match self { $($value => $number),* });
+            }
+
+            fn take(reader: &mut Reader<'_>) -> Option<$type> {
+                match u8::take(reader)? {
+                    $($number => Some($value),)*
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+bytes_of! {
+    PipeEnd: PipeEnd::Read = 0, PipeEnd::Write = 1;
+    Whence: Whence::Start = 0, Whence::Current = 1, Whence::End = 2;
+    OnExec: OnExec::Keep = 0, OnExec::Close = 1;
+}
+
+impl Field for Ended {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(match *self {
+            Ended::Exited(status) => [0, status],
+            Ended::Killed(signal) => [1, signal],
+        });
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Ended> {
+        match <[u8; 2]>::try_from(reader.take(2)?).ok()? {
+            [0, status] => Some(Ended::Exited(status)),
+            [1, signal] => Some(Ended::Killed(signal)),
+            _ => None,
+        }
     }
 }
 

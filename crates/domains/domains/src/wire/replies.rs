@@ -1,8 +1,9 @@
 //! What an owner answers.
 
-use posix_calls::{Attributes, Errno, InodeNumber, Kind, Permissions};
+use posix_calls::{Attributes, Ended, Errno, InodeNumber, Kind, Permissions};
 
 use super::fields::{Bytes, Field, Reader, message};
+use super::requests::DescriptionState;
 use crate::identity::{ObjectNumber, Target};
 
 /// Why an owner has done nothing.
@@ -27,9 +28,11 @@ pub enum Refusal {
     Stale = 7,
     /// The message was none.
     Garbled = 8,
+    /// Nobody but the asker shares the description.
+    Alone = 9,
 }
 
-const REFUSALS: [Refusal; 9] = [
+const REFUSALS: [Refusal; 10] = [
     Refusal::Busy,
     Refusal::Changed,
     Refusal::Exists,
@@ -39,6 +42,7 @@ const REFUSALS: [Refusal; 9] = [
     Refusal::Elsewhere,
     Refusal::Stale,
     Refusal::Garbled,
+    Refusal::Alone,
 ];
 
 impl Field for Refusal {
@@ -51,6 +55,9 @@ impl Field for Refusal {
     }
 }
 
+/// What calls can fail with at an owner.
+const ERRNOS: [Errno; 5] = [Errno::EPERM, Errno::EACCES, Errno::EAGAIN, Errno::EINVAL, Errno::EPIPE];
+
 impl Field for Errno {
     fn put(&self, bytes: &mut Vec<u8>) {
         (self.number() as u32).put(bytes);
@@ -58,7 +65,7 @@ impl Field for Errno {
 
     fn take(reader: &mut Reader<'_>) -> Option<Errno> {
         let number = u32::take(reader)? as i32;
-        [Errno::EPERM, Errno::EACCES].into_iter().find(|errno| errno.number() == number)
+        ERRNOS.into_iter().find(|errno| errno.number() == number)
     }
 }
 
@@ -106,13 +113,25 @@ impl Field for StoredKind {
     }
 }
 
+message! {
+    /// What an owner says of a name in a listing.
+    pub enum ListedState {
+        /// It leads to this.
+        Leads = 0 { target: Target },
+        /// Another domain decides on it, and says more.
+        Lent = 1 {},
+        /// It leads to nothing, whoever has lent it.
+        Absent = 2 {},
+    }
+}
+
 /// A name in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The name.
     pub name: Bytes,
-    /// What it leads to.
-    pub target: Target,
+    /// What is known of it.
+    pub state: ListedState,
     /// Its place.
     pub cookie: u64,
 }
@@ -120,12 +139,12 @@ pub struct Listed {
 impl Field for Listed {
     fn put(&self, bytes: &mut Vec<u8>) {
         self.name.put(bytes);
-        self.target.put(bytes);
+        self.state.put(bytes);
         self.cookie.put(bytes);
     }
 
     fn take(reader: &mut Reader<'_>) -> Option<Listed> {
-        Some(Listed { name: Field::take(reader)?, target: Field::take(reader)?, cookie: Field::take(reader)? })
+        Some(Listed { name: Field::take(reader)?, state: Field::take(reader)?, cookie: Field::take(reader)? })
     }
 }
 
@@ -150,8 +169,8 @@ message! {
         State = 7 { parent: ObjectNumber, moves: u64, is_removed: bool, is_split: bool, may_keep: bool },
         /// A number.
         Number = 8 { number: u64 },
-        /// The caller may not.
-        NotAllowed = 9 { errno: Errno },
+        /// The call fails with this.
+        Failed = 9 { errno: Errno },
         /// Names, and whether there are more.
         Names = 10 { names: Vec<Listed>, has_more: bool },
         /// What was written.
@@ -160,6 +179,18 @@ message! {
         Extent = 12 { kind: StoredKind, end: u64 },
         /// Of this owner.
         Space = 13 { pages: (u64, u64), inodes: (u64, u64) },
+        /// What an end of a pipe sees.
+        PipeState = 14 { is_ready: bool, other_end_gone: bool },
+        /// Offset and flags of a description.
+        Description = 15 { state: DescriptionState },
+        /// Whether there is a child, and one that has ended.
+        Children = 16 { has_one: bool, ended: Option<ObjectNumber> },
+        /// Whether it is a child, and how it has ended, if it has.
+        Child = 17 { is_one: bool, ended: Option<Ended> },
+        /// What was made.
+        Made = 18 { number: ObjectNumber },
+        /// The name, which leads to this since it had this stamp, is lent to the asker: from now on it decides on it.
+        Lent = 19 { target: Target, stamp: u64 },
     }
 }
 

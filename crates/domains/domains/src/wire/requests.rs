@@ -1,7 +1,7 @@
 //! What is asked of an owner.
 
 use messages::DomainNumber;
-use posix_calls::{Credentials, Kind, PermissionChange, Permissions, TimesRight};
+use posix_calls::{Credentials, Ended, Kind, PermissionChange, Permissions, PipeEnd, TimesRight, Whence};
 
 use super::fields::{Bytes, Field, Reader, message};
 use crate::identity::{ObjectNumber, Target};
@@ -84,6 +84,33 @@ impl Field for TimesRight {
     }
 }
 
+/// Offset and flags of an open file description.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DescriptionState {
+    /// In bytes.
+    pub offset: u64,
+    /// How often it has moved.
+    pub moves: u64,
+    /// Bits of `posix_calls::StatusFlags`.
+    pub status: u32,
+}
+
+impl Field for DescriptionState {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.offset.put(bytes);
+        self.moves.put(bytes);
+        self.status.put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<DescriptionState> {
+        Some(DescriptionState {
+            offset: Field::take(reader)?,
+            moves: Field::take(reader)?,
+            status: Field::take(reader)?,
+        })
+    }
+}
+
 message! {
     /// What an operation does at one owner.
     pub enum Part {
@@ -114,8 +141,8 @@ message! {
 message! {
     /// What is asked of an owner.
     pub enum Request {
-        /// What a name leads to; the asker keeps the answer if it may.
-        LookUp = 0 { directory: ObjectNumber, name: Bytes, keeps: bool },
+        /// What a name leads to; the asker keeps the answer if it may, or comes to decide on the name of an object of its own.
+        LookUp = 0 { directory: ObjectNumber, name: Bytes, keeps: bool, borrows: bool },
         /// What `stat` tells; the numbers are bits of `posix_calls::Fields`.
         Attributes = 1 { object: ObjectNumber, fields: u32 },
         /// Owner and permission bits; the asker keeps them if it may.
@@ -128,8 +155,8 @@ message! {
         State = 5 { directory: ObjectNumber, keeps: bool },
         /// Keeps an object, if the caller has these permissions.
         Retain = 7 { object: ObjectNumber, need: Option<(u32, Caller)> },
-        /// Keeps it no longer. Wants no reply.
-        Release = 8 { object: ObjectNumber },
+        /// Keeps it no longer; of a pipe, a description of this end has gone. Wants no reply.
+        Release = 8 { object: ObjectNumber, end: Option<PipeEnd> },
         /// Changes owner and permission bits.
         ChangePermissions = 9 { object: ObjectNumber, change: PermissionChange, caller: Caller },
         /// Sets times.
@@ -138,8 +165,8 @@ message! {
         Create = 11 { directory: ObjectNumber, name: Bytes, kind: Kind, target: Bytes, device: u64, permissions: Permissions, retain: bool },
         /// Names of the part of a directory that is here, from a cookie on. Whether it is split is what the asker believes.
         List = 12 { directory: ObjectNumber, from: u64, most_bytes: u32, is_split: bool },
-        /// Does parts at once, all or none.
-        Apply = 13 { parts: Vec<Part> },
+        /// Does parts at once, all or none. Of a name that is made alone, the asker may come to decide.
+        Apply = 13 { parts: Vec<Part>, borrows: bool },
         /// Prepares parts, all or none.
         Prepare = 14 { operation: OperationNumber, parts: Vec<Part> },
         /// An operation was decided: what was prepared for it is done, or left.
@@ -149,16 +176,59 @@ message! {
         /// The asker moves no directory any more. Wants no reply.
         GiveMoves = 17 {},
         /// The part of a directory that is split from now on.
-        Adopt = 18 { directory: ObjectNumber, names: Vec<(Bytes, Target)> , is_last: bool },
+        TakePart = 18 { directory: ObjectNumber, names: Vec<(Bytes, Target)> , is_last: bool },
         /// Reads a file.
         Read = 19 { file: ObjectNumber, offset: u64, length: u32 },
         /// Writes a file at an offset, or at its end. With `more`, the bytes are kept until those that belong to them have come.
-        Write = 20 { file: ObjectNumber, offset: Option<u64>, bytes: Bytes, more: bool },
+        /// Set-id bits go if the caller is a user.
+        Write = 20 { file: ObjectNumber, offset: Option<u64>, bytes: Bytes, more: bool, caller: Caller },
         /// Makes a file so long.
         Resize = 21 { file: ObjectNumber, size_bytes: u64 },
         /// What lies at an offset of a file, and how far.
         Extent = 22 { file: ObjectNumber, offset: u64 },
         /// Free and used space of this owner.
         Space = 23 {},
+        /// One description more leads to an end of a pipe.
+        OpenEnd = 24 { pipe: ObjectNumber, end: PipeEnd },
+        /// Takes bytes out of a pipe.
+        ReadPipe = 25 { pipe: ObjectNumber, length: u32 },
+        /// Copies bytes that wait in a pipe behind so many others.
+        PeekPipe = 26 { pipe: ObjectNumber, skip: u32, length: u32 },
+        /// Puts bytes into a pipe; `more` as in `Write`.
+        WritePipe = 27 { pipe: ObjectNumber, bytes: Bytes, more: bool },
+        /// What an end of a pipe sees.
+        PipeState = 28 { pipe: ObjectNumber, end: PipeEnd },
+        /// An open file description of the asker is shared with another domain from now on; of a pipe, of this end.
+        Share = 29 { file: ObjectNumber, end: Option<PipeEnd>, state: DescriptionState },
+        /// One domain more shares it.
+        Join = 30 { description: ObjectNumber },
+        /// The asker shares it no more. Wants no reply.
+        Leave = 31 { description: ObjectNumber },
+        /// Nobody but the asker shares it: it is the asker's own from now on.
+        TakeBack = 32 { description: ObjectNumber },
+        /// Offset and flags of a description; nobody else moves the offset afterwards if that is wanted.
+        DescriptionState = 33 { description: ObjectNumber, locks: bool },
+        /// The asker, who has locked the offset, moves it there, or leaves it. Wants no reply.
+        Unlock = 34 { description: ObjectNumber, offset: Option<u64> },
+        /// Sets flags of a description.
+        SetStatus = 35 { description: ObjectNumber, status: u32 },
+        /// Reads a file at a description's offset, which moves.
+        ReadShared = 36 { description: ObjectNumber, length: u32 },
+        /// Writes a file at a description's offset, which moves; `more` and set-id bits as in `Write`.
+        WriteShared = 37 { description: ObjectNumber, bytes: Bytes, more: bool, caller: Caller },
+        /// Moves a description's offset.
+        SeekShared = 38 { description: ObjectNumber, offset: i64, whence: Whence },
+        /// A process of this number has a new child.
+        Adopt = 39 { parent: ObjectNumber },
+        /// A process has ended. Wants no reply.
+        End = 40 { process: ObjectNumber, ended: Ended },
+        /// Whether a process has a child, and one that has ended.
+        Children = 41 { parent: ObjectNumber },
+        /// What became of a child; one that has ended is none afterwards.
+        TakeEnded = 42 { parent: ObjectNumber, child: ObjectNumber },
+        /// Who has borrowed this name is to give it back. Wants no reply.
+        Recall = 43 { directory: ObjectNumber, name: Bytes },
+        /// A name that was borrowed, with what it leads to since it had this stamp. Wants no reply.
+        GiveBack = 44 { directory: ObjectNumber, name: Bytes, target: Option<Target>, stamp: u64 },
     }
 }

@@ -219,6 +219,11 @@ mod planted {
             let plan = beside(vec![rename("n1", "n2/n1"), stat("n1")], vec![rename("n2", "n1/n1/n2"), stat("n2")]);
             must_be_found(fault, plan);
         }
+        // Names of split directories, which are lent to who makes them.
+        must_be_found(
+            "domains: a name that is lent is looked up as it was",
+            beside(vec![make("n3"), stat("n3")], vec![stat("n3"), stat("n3")]),
+        );
         must_be_found(
             "domains: what was found is not looked at again",
             beside(vec![rename("n1/n1", "n3"), make("n3/n0")], vec![rmdir("n1/n1")]),

@@ -3,11 +3,15 @@
 //! `DOMAINS_CALLS=N` makes N random calls of each kind (3,000 if it is not set), `DOMAINS_SEED=N` starts with another sequence.
 
 mod histories;
+mod lending;
+mod memory;
+mod noise;
 mod random;
 #[allow(dead_code, reason = "histories of ScaleFS make more calls than those here")]
 #[path = "../../../../file-system/scalefs/tests/reference/mod.rs"]
 mod reference;
 mod round_trips;
+mod sharing;
 mod spread;
 #[allow(dead_code, reason = "the comparison is ScaleFS's too, and here are no two cores")]
 #[path = "../../../../file-system/scalefs/tests/tmpfs/systems/mod.rs"]

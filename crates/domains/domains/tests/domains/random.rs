@@ -1,6 +1,6 @@
 //! Random calls from all domains give what they give on `plain`, call by call, and leave nothing.
 
-use call_language::{Call, DataOperation, Operation, Random, data_scene, scene};
+use call_language::{Call, Random, data_scene, scene};
 use domains::Techniques;
 use messages::simulated::RingSizes;
 
@@ -9,7 +9,7 @@ use crate::systems::comparison::{difference_from_plain, report};
 
 const CALLS_PER_SEQUENCE: usize = 200;
 
-fn number_from_environment(name: &str) -> Option<u64> {
+pub fn number_from_environment(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, got {text:?}")))
 }
@@ -21,12 +21,11 @@ fn names(random: &mut Random) -> Vec<Call> {
     calls
 }
 
-/// On names and data. Pipes are not there yet.
+/// On names and data.
 fn data(random: &mut Random) -> Vec<Call> {
     let user = random.below(2);
     let mut calls = [data_scene(random, user), scene(random, true)].concat();
     calls.extend((0..CALLS_PER_SEQUENCE).map(|_| Call::of_names_and_data(random, true, user, false)));
-    calls.retain(|call| call.operation != Operation::Data(DataOperation::Pipe));
     calls
 }
 
@@ -75,6 +74,7 @@ fn random_calls_give_the_same_without_each_technique() {
         Techniques { affinity: false, ..all },
         Techniques { broadcast: false, ..all },
         Techniques { affinity: false, coalesced: false, ..all },
+        Techniques { lending: false, ..all },
     ] {
         compare(Spread { techniques, split_above: 2, ..Spread::new(3) }, names, 4);
     }

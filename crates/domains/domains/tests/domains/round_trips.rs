@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use domains::{Limits, OfOneThread, OneThread, Process};
 use posix_calls::attributes;
-use posix_calls::data::{self, DescriptorOptions};
+use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, Fields, Follow, OpenFlags, Start, directories};
 
@@ -64,6 +64,9 @@ const ROWS: &[Row] = &[
     ("rmdir of a split directory", |call| directories::remove_directory(call, at(), b"split"), 2),
     ("write of an own file", |call| data::write(call, 0, &[7; 10_000]).map(drop), 0),
     ("read of an own file", |call| data::read_at(call, 0, &mut [0; 10_000], 0).map(drop), 0),
+    ("write of another's file", |call| data::write(call, 1, &[7; 10_000]).map(drop), 1),
+    ("lseek, another's", |call| data::seek(call, 1, 0, Whence::Start).map(drop), 0),
+    ("read of another's file", |call| data::read(call, 1, &mut [0; 10_000]).map(drop), 1),
 ];
 
 /// Names that the caller has looked at before.
@@ -100,6 +103,8 @@ fn calls_wait_as_often_as_is_said() {
     by(0, &|call| directories::make_directory(call, at(), b"a", 0o777));
     by(2, &|call| directories::make_directory(call, at(), b"b", 0o777));
     by(0, &|call| [&b"a/of-0"[..], b"b/of-0"].iter().try_for_each(|path| make(call, path)));
+    by(0, &|call| make(call, b"a/far").and_then(|()| attributes::change_mode(call, at(), b"a/far", 0o666)));
+    by(1, &|call| open(call, b"a/far", READ_WRITE).map(|fd| assert_eq!(fd, 1)));
     by(1, &|call| make(call, b"a/mine").and_then(|()| make(call, b"a/x")));
     by(2, &|call| make(call, b"b/of-2").and_then(|()| make(call, b"a/of-2")));
     by(2, &|call| directories::make_directory(call, at(), b"a/directory-of-2", 0o777));

@@ -23,6 +23,6 @@ mod transport;
 mod world;
 
 pub use latencies::{KNOWN_MACHINES, Latencies, LatencyError};
-pub use network::{Disorder, Network, RingSizes};
+pub use network::{Disorder, Network, RingSizes, Spent};
 pub use transport::{Served, Simulated};
 pub use world::{Stall, simulate};

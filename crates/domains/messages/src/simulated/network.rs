@@ -32,6 +32,34 @@ pub struct Disorder {
     pub longest_pause_ns: u64,
 }
 
+/// What a domain's time goes to; what is left of it is waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Of its program, in calls and in what these do at home, in nanoseconds.
+    pub calls_ns: u64,
+    /// On requests of others.
+    pub served_ns: u64,
+    /// On messages that it sends.
+    pub send_ns: u64,
+    /// On messages that it takes.
+    pub receive_ns: u64,
+    /// On looks that find nothing.
+    pub look_ns: u64,
+    /// On lines of the pool.
+    pub pool_ns: u64,
+}
+
+impl Spent {
+    /// All of it, in nanoseconds.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        self.calls_ns + self.served_ns + self.send_ns + self.receive_ns + self.look_ns + self.pool_ns
+    }
+}
+
+/// Which of [`Spent`].
+type Share = fn(&mut Spent) -> &mut u64;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Runs, or is in the list of those that can.
@@ -50,6 +78,7 @@ pub struct Network {
     disorder: Disorder,
     queues: Vec<RefCell<Queues>>,
     clocks: Vec<Cell<u64>>,
+    spent: Vec<Cell<Spent>>,
     /// When each has last looked: all that had happened by then is known.
     looked: Vec<Cell<u64>>,
     states: Vec<Cell<State>>,
@@ -75,6 +104,7 @@ impl Network {
             disorder,
             queues: (0..domain_count).map(|_| RefCell::new(Queues::new(domain_count))).collect(),
             clocks: vec![Cell::new(0); domain_count],
+            spent: vec![Cell::default(); domain_count],
             looked: vec![Cell::new(0); domain_count],
             states: vec![Cell::new(State::Ready); domain_count],
             ready: RefCell::default(),
@@ -92,6 +122,11 @@ impl Network {
     /// A domain's clock in nanoseconds.
     pub fn clock_ns(&self, domain: DomainNumber) -> u64 {
         self.clocks[domain.index()].get()
+    }
+
+    /// What a domain's time has gone to so far.
+    pub fn spent(&self, domain: DomainNumber) -> Spent {
+        self.spent[domain.index()].get()
     }
 
     /// When a domain has last looked into its rings, in nanoseconds: all others had come to that time.
@@ -131,7 +166,7 @@ impl Network {
             return Err(SendError::Full);
         }
         self.pause_at_random(from);
-        self.spend(from, self.latencies.send + lines as u64 * self.latencies.send_line);
+        self.spend(from, |spent| &mut spent.send_ns, self.latencies.send + lines as u64 * self.latencies.send_line);
         let visible_ns = self.clock_ns(from);
         let sequence = self.sequence.get();
         self.sequence.set(sequence + 1);
@@ -147,23 +182,30 @@ impl Network {
         let now_ns = self.clock_ns(own);
         let lines = self.queues[own.index()].borrow_mut().take_from((from, class), now_ns, bytes);
         match lines {
-            Some(lines) => self.spend(own, self.latencies.receive + lines as u64 * self.latencies.receive_line),
-            None => self.spend(own, self.latencies.poll),
+            Some(lines) => self.spend(
+                own,
+                |spent| &mut spent.receive_ns,
+                self.latencies.receive + lines as u64 * self.latencies.receive_line,
+            ),
+            None => self.spend(own, |spent| &mut spent.look_ns, self.latencies.poll),
         }
         lines.is_some()
     }
 
-    pub(super) fn take(&self, own: DomainNumber, class: Class, bytes: &mut Vec<u8>) -> Option<DomainNumber> {
-        let next = self.queues[own.index()].borrow_mut().next(class);
-        match next {
-            Some((visible_ns, from)) if visible_ns <= self.clock_ns(own) => {
-                self.take_from(own, from, class, bytes).then_some(from)
-            }
-            _ => {
-                self.spend(own, self.latencies.poll);
-                None
+    pub(super) fn take(
+        &self,
+        own: DomainNumber,
+        classes: &[Class],
+        bytes: &mut Vec<u8>,
+    ) -> Option<(Class, DomainNumber)> {
+        for class in classes {
+            let next = self.queues[own.index()].borrow_mut().next(*class);
+            if let Some((_, from)) = next.filter(|(visible_ns, _)| *visible_ns <= self.clock_ns(own)) {
+                return self.take_from(own, from, *class, bytes).then_some((*class, from));
             }
         }
+        self.spend(own, |spent| &mut spent.look_ns, self.latencies.poll);
+        None
     }
 
     /// When the next message to a domain is there, if one was sent.
@@ -172,27 +214,30 @@ impl Network {
     }
 
     /// A domain's clock goes on.
-    pub(super) fn spend(&self, domain: DomainNumber, nanoseconds: u64) {
+    fn spend(&self, domain: DomainNumber, share: Share, nanoseconds: u64) {
         let longer = match self.disorder.longer_percent {
             0 => 0,
             percent => nanoseconds * self.draw(percent + 1) / 100,
         };
         let clock = &self.clocks[domain.index()];
         clock.set(clock.get() + nanoseconds + longer);
+        let mut spent = self.spent[domain.index()].get();
+        *share(&mut spent) += nanoseconds + longer;
+        self.spent[domain.index()].set(spent);
     }
 
     pub(super) fn spend_step(&self, domain: DomainNumber, step: Step) {
         let latencies = &self.latencies;
-        self.spend(
-            domain,
-            match step {
-                Step::Call => latencies.call,
-                Step::Own => latencies.own,
-                Step::Served => latencies.served + 2 * latencies.switch,
-                Step::PoolRead(lines) => u64::from(lines) * latencies.pool_read_line,
-                Step::PoolWrite(lines) => u64::from(lines) * latencies.pool_write_line + latencies.drain,
-            },
-        );
+        let (share, nanoseconds): (Share, u64) = match step {
+            Step::Call => (|spent| &mut spent.calls_ns, latencies.call),
+            Step::Own => (|spent| &mut spent.calls_ns, latencies.own),
+            Step::Served => (|spent| &mut spent.served_ns, latencies.served + 2 * latencies.switch),
+            Step::PoolRead(lines) => (|spent| &mut spent.pool_ns, u64::from(lines) * latencies.pool_read_line),
+            Step::PoolWrite(lines) => {
+                (|spent| &mut spent.pool_ns, u64::from(lines) * latencies.pool_write_line + latencies.drain)
+            }
+        };
+        self.spend(domain, share, nanoseconds);
     }
 
     pub(super) fn go_to(&self, domain: DomainNumber, clock_ns: u64) {

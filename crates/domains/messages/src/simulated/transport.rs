@@ -99,13 +99,13 @@ impl Transport for Simulated<'_> {
         self.network.take_from(self.own, from, class, message)
     }
 
-    fn receive(&self, class: Class, message: &mut Vec<u8>) -> Option<DomainNumber> {
+    fn receive(&self, classes: &[Class], message: &mut Vec<u8>) -> Option<(Class, DomainNumber)> {
         message.clear();
         self.look();
         if matches!(self.others, Others::Served(_)) {
             self.network.go_to(self.own, self.network.latest_ns());
         }
-        self.network.take(self.own, class, message)
+        self.network.take(self.own, classes, message)
     }
 
     fn wait(&self) {

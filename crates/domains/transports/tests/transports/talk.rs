@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use messages::{Asked, Class, DomainNumber, Endpoint, NOTICE_FORGET_ALL, SendError, Ticket, Transport};
+use messages::{Asked, Came, Class, DomainNumber, Endpoint, NOTICE_FORGET_ALL, SendError, Ticket, Transport};
 
 /// The state of a domain, driven by [`Talker::step`].
 pub struct Talker<T> {
@@ -66,8 +66,12 @@ impl<T: Transport> Talker<T> {
     /// Serves what has come, takes replies and notices, and asks while fewer than `wanted` requests were made.
     pub fn step(&mut self, wanted: u64) {
         let mut bytes = Vec::new();
-        while let Some(asked) = self.endpoint.next_request(&mut bytes) {
-            self.serve(asked, &bytes);
+        loop {
+            match self.endpoint.next_message(&mut bytes) {
+                Came::Asked(asked) => self.serve(asked, &bytes),
+                Came::Reply => {}
+                Came::Nothing => break,
+            }
         }
         let truth: Vec<u64> = self.truth.iter().map(|number| number.load(Ordering::SeqCst)).collect();
         let is_notified = self.look_at_notices();

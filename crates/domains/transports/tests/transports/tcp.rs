@@ -74,7 +74,7 @@ fn what_no_domain_of_ours_says_ends_the_connection() {
     }
     let (domain, peer) = played();
     drop(peer);
-    while domain.receive(Class::Requests, &mut Vec::new()).is_none() {
+    while domain.receive(&[Class::Requests], &mut Vec::new()).is_none() {
         if let Some(error) = domain.take_error() {
             assert_eq!(error.to_string(), "domain 1 has ended its connection: join again once it is there");
             return;
@@ -122,13 +122,13 @@ pub fn a_message_waits_for_those_that_its_sender_knew_of() {
     peers[1].write_all(&frame(1, b"second")).unwrap();
     let mut message = Vec::new();
     for _ in 0..50 {
-        assert_eq!(domain.receive(Class::Requests, &mut message), None);
+        assert_eq!(domain.receive(&[Class::Requests], &mut message), None);
         domain.wait();
     }
     peers[0].write_all(&frame(0, b"first")).unwrap();
     let mut received = Vec::new();
     while received.len() < 2 {
-        if domain.receive(Class::Requests, &mut message).is_some() {
+        if domain.receive(&[Class::Requests], &mut message).is_some() {
             received.push(String::from_utf8(message.clone()).unwrap());
         }
     }
