@@ -133,10 +133,6 @@ impl Seats {
         self.owned.is_of_this_process()
     }
 
-    pub(crate) fn file_system(&self) -> &ScaleFs {
-        self.owned.file_system()
-    }
-
     pub(crate) fn used_cores(&self) -> usize {
         self.owned.used_cores()
     }

@@ -209,7 +209,7 @@ impl ProcessObject {
     /// Tells `each` the core that holds a lock of a number, lock by lock.
     #[cfg(feature = "std")]
     pub(crate) fn for_each_held(&self, guard: &Guard<'_>, mut each: impl FnMut(CoreIndex)) {
-        for array in [&self.descriptors, &self.marks, &self.survivors] {
+        for array in [&self.descriptors.array, &self.marks, &self.survivors] {
             array.for_each_held(guard, &mut each);
         }
     }

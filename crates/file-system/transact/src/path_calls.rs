@@ -100,12 +100,7 @@ impl<F: Borrow<FileSystem>> PathCalls<F> {
     }
 
     /// Ends the transaction; what it has done is shown to `keep`. It stays open where a participant panics.
-    pub(crate) fn end(
-        &self,
-        commits: bool,
-        hooks: &Hooks<'_>,
-        keep: &mut dyn FnMut(&Changes<'_>),
-    ) -> io::Result<End> {
+    pub(crate) fn end(&self, commits: bool, hooks: &Hooks<'_>, keep: &mut dyn FnMut(&Changes<'_>)) -> io::Result<End> {
         end_open(self.files.borrow(), &mut self.lock(), commits, hooks, keep)
     }
 

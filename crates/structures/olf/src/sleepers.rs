@@ -9,8 +9,8 @@
 //! for long.
 
 use percpu::{Arena, CacheLine, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
-use sync::{Wait, WaitReason};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use sync::{Wait, WaitReason};
 
 use crate::link::Link;
 
