@@ -185,7 +185,7 @@ def test_what_the_wheel_says_of_itself_needs_no_other_file(metadata: Message) ->
 
 
 def test_extras_are_named_where_they_are_missed(installed: Path, tmp_path: Path, metadata: Message) -> None:
-    assert set(metadata.get_all("Provides-Extra", [])) == {"parquet", "z3"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {"dask", "parquet", "z3"}
     (tmp_path / "between.py").write_text(NEEDS_Z3)
     result = _run(installed / "commutant", "analyze", "between.py", folder=tmp_path)
     (line,) = result.stderr.splitlines()

@@ -164,10 +164,11 @@ fn memory_of_one_kind_of_object_comes_back_for_any_kind() {
     let before = others();
     // A file takes 640 bytes, a directory some 3,000, such a link some 8,400.
     assert!(of_names > 5000 && before[0] > 300 && before[1] > 60 && before[2] > 20, "{of_names}, {before:?}");
-    for _ in 0..2 {
-        // The table may have grown further, by as much as it takes already.
-        assert!(names() > 1500);
+    for _ in 0..4 {
+        // By luck of the addresses the table has grown further, and others find memory in other pieces: by a third, seen in 40 such
+        // rounds. Memory that served its kind alone would leave next to nothing.
+        assert!(names() > 300);
         let again = others();
-        assert!(again.iter().zip(before).all(|(again, before)| *again >= before * 3 / 4), "{again:?} after {before:?}");
+        assert!(again.iter().zip(before).all(|(again, before)| *again >= before / 2), "{again:?} after {before:?}");
     }
 }

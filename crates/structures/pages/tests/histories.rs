@@ -153,7 +153,8 @@ fn check(_: u64, (plan, page_count): &Plan) {
     let mut used: usize = made.iter().filter_map(|made| made.last()).map(|last| last.outcome).sum();
     used += lock(&round.given).len();
     let core = arena.claim_waiting(CORES - 1, owner, &sync::Spin).unwrap();
-    for _ in 0..4 {
+    // What was retired last waits for a few rounds of all cores, and each takes several reports.
+    for _ in 0..16 {
         round.maintain(&core);
         arena.for_each_idle_core(OwnerId::new(1).unwrap(), |idle| round.maintain(idle));
     }

@@ -7,6 +7,7 @@ use scalefs::data as calls;
 use scalefs::names::{self, RenameMode};
 use scalefs::{DataOperations, Follow, OpenFlags, directories};
 
+use super::path::Path;
 use super::{ANY, AT, READ_WRITE, make, of_each};
 use crate::benchmark::{Benchmark, Operation};
 use crate::world::World;
@@ -74,16 +75,16 @@ enum Share {
 }
 
 /// A directory for each core, and one for all. The core's part of a path in the one that it uses.
-fn directories(world: &World, share: Share) -> impl Fn(usize, &str) -> Vec<u8> {
+fn directories(world: &World, share: Share) -> impl Fn(usize, &str) -> Path {
     let make = |path: &str| {
         directories::make_directory(world.enter(0).objects(), AT, path.as_bytes(), 0o700).expect("mkdir");
     };
     make("common");
     (0..world.core_count()).for_each(|core| make(&format!("own-{core}")));
     move |core, name| match share {
-        Share::Low => format!("own-{core}/{name}").into_bytes(),
-        Share::Medium => format!("common/{name}-{core}").into_bytes(),
-        Share::High => format!("common/{name}").into_bytes(),
+        Share::Low => Path::from(format!("own-{core}/{name}")),
+        Share::Medium => Path::from(format!("common/{name}-{core}")),
+        Share::High => Path::from(format!("common/{name}")),
     }
 }
 
@@ -154,7 +155,7 @@ fn open(world: &World, share: Share) -> Operation<'_> {
         }
         let path = path(core, "file");
         let name = path.rsplit(|byte| *byte == b'/').next().expect("a path has a name");
-        let path = [directory.as_bytes(), b"/", name].concat();
+        let path = Path::from(&*[directory.as_bytes(), b"/", name].concat());
         calls::close(&world.enter(0), make(world, &path)).expect("close");
         path
     };
@@ -189,7 +190,7 @@ fn list(world: &World, share: Share) -> Operation<'_> {
 }
 
 /// Names of each core that come and go.
-fn turning(world: &World, share: Share) -> Vec<Vec<Vec<u8>>> {
+fn turning(world: &World, share: Share) -> Vec<Vec<Path>> {
     let path = directories(world, share);
     of_each(world, |core| (0..TURN).map(|number| path(core, &format!("name-{number}"))).collect())
 }
@@ -209,7 +210,7 @@ fn create(world: &World, share: Share) -> Operation<'_> {
 
 fn remove(world: &World, share: Share) -> Operation<'_> {
     let path = directories(world, share);
-    let link = |core: usize, [first, second]: &[Vec<u8>; 2]| {
+    let link = |core: usize, [first, second]: &[Path; 2]| {
         names::link(world.enter(core).objects(), (AT, first), (AT, second), Follow::Nothing).expect("link");
     };
     let names = of_each(world, |core| {
@@ -227,7 +228,7 @@ fn remove(world: &World, share: Share) -> Operation<'_> {
 fn rename(world: &World, share: Share) -> Operation<'_> {
     let path = directories(world, share);
     let names = of_each(world, |core| {
-        let from = format!("own-{core}/one").into_bytes();
+        let from = Path::from(format!("own-{core}/one"));
         calls::close(&world.enter(0), make(world, &from)).expect("close");
         [from, path(core, "other")]
     });

@@ -8,6 +8,7 @@ use scalefs::names::{self, RenameMode};
 use scalefs::{DataOperations, OnExec, OpenFlags, SocketOrder, SpawnOptions, Which, directories, processes, sockets};
 use sync::atomic::{AtomicU64, Ordering};
 
+use super::path::Path;
 use super::{ANY, AT, again, of_each};
 use crate::benchmark::{Benchmark, Operation};
 use crate::world::World;
@@ -66,10 +67,10 @@ fn mail<'w>(world: &'w World, &Variant { options, order, forks, count }: &Varian
     }
     let of_message = |folder: &'static str| {
         let names =
-            |core: usize| (0..UNDER_WAY).map(|number| format!("{folder}/{core}-{number}").into_bytes()).collect();
+            |core: usize| (0..UNDER_WAY).map(|number| Path::from(format!("{folder}/{core}-{number}"))).collect();
         of_each(world, names)
     };
-    let [spooled, drafts, delivered]: [Vec<Vec<Vec<u8>>>; 3] = ["spool", "tmp", "new"].map(of_message);
+    let [spooled, drafts, delivered]: [Vec<Vec<Path>>; 3] = ["spool", "tmp", "new"].map(of_message);
     let (tell, told) = sockets::pair(&world.enter(0), order, options).expect("a pair of sockets");
     let make = move |core: usize, path: &[u8], content: &[u8]| {
         let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;

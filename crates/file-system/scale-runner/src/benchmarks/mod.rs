@@ -6,6 +6,7 @@ mod fxmark;
 mod mail;
 mod map;
 mod names;
+mod path;
 mod pipes;
 mod sharded;
 mod sockets;
@@ -13,6 +14,7 @@ mod sockets;
 use scalefs::data::{self as calls, DescriptorOptions};
 use scalefs::{Errno, NumberChoice, OnExec, OpenFlags, Start, StatusFlags};
 
+use self::path::Path;
 use crate::benchmark::Benchmark;
 use crate::world::World;
 
@@ -40,8 +42,8 @@ const ANY: DescriptorOptions =
     DescriptorOptions { status: StatusFlags::NONE, number: NumberChoice::Any, on_exec: OnExec::Keep };
 
 /// A file name of a core's own.
-fn name(core: usize, what: &str) -> Vec<u8> {
-    format!("{what}-{core}").into_bytes()
+fn name(core: usize, what: &str) -> Path {
+    Path::from(format!("{what}-{core}"))
 }
 
 /// Makes a file and keeps it open.
