@@ -118,8 +118,8 @@ def artifacts(toolchain: Toolchain) -> None:
         install_file(toolchain.build("emulator/transfers-plugin", "cdylib", *WITHOUT_LINES), transfers_plugin)
         built = toolchain.build("file-system/scale-runner", "bin", *fixed, cfg="virtual_cores")
         install_file(built, scale_runner)
-        # In parts: what the C library calls before this one begins is translated before it is known to be no part of the
-        # program, and whole it would hold what is called later, too.
+        # In parts: what the C library calls before this one begins is translated before it is known to be no part of
+        # the program, and whole it would hold what is called later, too.
         install_file(toolchain.build("scaling/scale-turns", "cdylib", "-C", "strip=debuginfo"), scale_turns)
     with timed("adapters of olf", "built"):
         # With all debug information: what a block of memory consists of has its name in findings from there.

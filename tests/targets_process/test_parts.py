@@ -186,7 +186,8 @@ def test_copies_of_code_that_have_one_name_are_distinct_names_for_their_lines() 
     apart = distinct_names(symbols)
     assert len({name for _, _, name in apart}) == len(apart)
     assert [(start, end, without_copy(name)) for start, end, name in apart] == symbols
-    copies = [one for one in apart if without_copy(one[2]) == "posix_calls::data::write_file"]
+    function = "posix_calls::data::write_file"
+    copies = [one for one in apart if without_copy(one[2]) == function]
     assert len(copies) > 1
     stacks, alike = Stacks(runner, apart), Stacks(runner, symbols)
     disagree = 0
@@ -197,9 +198,9 @@ def test_copies_of_code_that_have_one_name_are_distinct_names_for_their_lines() 
             )
             for _, _, name in copies
         ]
-        assert {one.first.function for one in told} == {"posix_calls::data::write_file"}
-        assert all(one.first.stack[-1].startswith(f"posix_calls::data::read+{offset:#x}") for one in told)
-        frame = f"posix_calls::data::read+{offset:#x}"
+        assert {one.first.function for one in told} == {function}
+        assert all(one.first.stack[-1].startswith(f"{function}+{offset:#x}") for one in told)
+        frame = f"{function}+{offset:#x}"
         stack = Access(0, True, 0, 8, "f", (frame,))
         (*_, first) = said = alike.expanded(Finding(0, "m", "", "true", stack, access(1, 0))).first.stack
         # Without their addresses, what all agree on is told, from the outermost function inwards.
