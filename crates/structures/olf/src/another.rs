@@ -20,9 +20,8 @@ use percpu::CacheLine;
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
 
-use crate::domain::Domain;
 use crate::link::Link;
-use crate::operation::leave_place;
+use crate::list_link::leave_place;
 use crate::record::Record;
 use crate::word::{Mark, Word};
 
@@ -120,15 +119,12 @@ impl Another {
             }
         })
     }
-}
 
-impl Domain {
-    /// A writer needs a word that another store's operation has marked: waits until that is decided, and then replaces the mark.
+    /// A writer needs a word that an operation of it has marked: waits until that is decided, and then replaces the mark.
     #[cold]
-    pub(crate) fn wait_for_another(&self, link: &Link, mark: Word) {
-        let Some(another) = &self.another else { return };
+    pub(crate) fn wait(&self, link: &Link, mark: Word) {
         let Some(Mark { tag, place, .. }) = mark.as_mark() else { return };
-        let Some(record) = another.record(tag) else { return };
+        let Some(record) = self.record(tag) else { return };
         let mut round = 0;
         while link.load() == mark {
             let (_, new, version) = record.read(place);
@@ -136,13 +132,13 @@ impl Domain {
             fence(Ordering::Acquire);
             // One that was revoked opens again: its marks stay.
             let is_let_through = sync::mutant::planted("olf: writers do not wait for another store");
-            if another.has_happened(tag) {
+            if self.has_happened(tag) {
                 leave_place(link, version);
                 let _ = link.exchange(mark, new);
             } else if is_let_through {
                 let _ = link.exchange(mark, record.read(place).0);
             } else {
-                another.keeper.wait(round);
+                self.keeper.wait(round);
                 round = round.saturating_add(1);
             }
         }

@@ -38,7 +38,7 @@ impl ListLink {
     /// # Safety
     /// It is the `next` of such a link, whose memory has been exposed as a whole.
     #[inline]
-    pub(crate) unsafe fn of_next(next: &Link) -> &ListLink {
+    unsafe fn of_next(next: &Link) -> &ListLink {
         // SAFETY: the caller's promise; `next` is the first field.
         unsafe { &*core::ptr::with_exposed_provenance(core::ptr::from_ref(next).addr()) }
     }
@@ -57,6 +57,16 @@ impl ListLink {
             // Whoever fails was overtaken by another who does the same. SeqCst as there.
             let _ = self.version.compare_exchange(version, version + 1, Ordering::SeqCst, Ordering::Relaxed);
         }
+    }
+}
+
+/// Before the mark of a committed operation is replaced: moves the version of an item's place on, if it leaves that by the operation.
+#[inline]
+pub(crate) fn leave_place(link: &Link, version: u64) {
+    if version != 0 {
+        // SAFETY: a version stands in a record only for the first field of the link of a list, whose memory has been
+        // exposed as a whole and lives as long as the link.
+        unsafe { ListLink::of_next(link) }.leave(version);
     }
 }
 

@@ -24,7 +24,7 @@ use sync::{Spin, Wait, WaitReason};
 
 use crate::domain::{Domain, Here};
 use crate::link::Link;
-use crate::list_link::ListLink;
+use crate::list_link::{ListLink, leave_place};
 use crate::record::{Place, Record};
 use crate::word::{MOST_WORDS, Mark, Word};
 
@@ -212,7 +212,9 @@ impl Domain {
         let Some(Mark { tag, place, is_of_another }) = mark.as_mark() else { return };
         if is_of_another {
             #[cfg(feature = "alloc")]
-            self.wait_for_another(link, mark);
+            if let Some(another) = &self.another {
+                another.wait(link, mark);
+            }
             return;
         }
         let Some(core) = tag.core() else { return };
@@ -323,16 +325,6 @@ impl Here<'_> {
                 Err(_) => return Err(Unchanged::Other),
             }
         }
-    }
-}
-
-/// Before the mark of a committed operation is replaced: moves the version of an item's place on, if it leaves that by the operation.
-#[inline]
-pub(crate) fn leave_place(link: &Link, version: u64) {
-    if version != 0 {
-        // SAFETY: a version stands in a record only for the first field of the link of a list, whose memory has been
-        // exposed as a whole and lives as long as the link.
-        unsafe { ListLink::of_next(link) }.leave(version);
     }
 }
 
