@@ -1,6 +1,7 @@
 //! Many names that change at one moment: tried on a copy when they are prepared, done when they are decided.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use posix_calls::{
     Answer, AttributeChange, AttributeChanges, DataChanges, Decision, FileChanges, Kind, Moment, NameChange,
@@ -191,6 +192,7 @@ impl NameChanges for Call<'_> {
         = ()
     where
         Self: 'v;
+    type Operation<'o> = Infallible;
     type Looks<'v>
         = Call<'v>
     where

@@ -143,6 +143,9 @@ pub trait NameChanges: ObjectOperations {
     type AttributeRoom<'v>: Default
     where
         Self: 'v;
+    /// The operation on whose decision prepared changes depend, as the implementation has it;
+    /// [`Infallible`](core::convert::Infallible) where it is decided otherwise.
+    type Operation<'o>;
     /// Looks at what is so before the changes that the caller has open.
     type Looks<'v>: ObjectOperations<Handle = Self::Handle, Fault = Self::Fault>
     where
@@ -232,7 +235,7 @@ pub trait NameChanges: ObjectOperations {
 
     /// The operation on whose decision all that is prepared depends, firm until it is opened: other stores may change by it. None
     /// where it is decided otherwise.
-    fn operation<'o>(&self, _: &'o Self::Prepared<'_, '_>) -> Option<&'o commit::Operation<'o>> {
+    fn operation<'o>(&self, _: &'o Self::Prepared<'_, '_>) -> Option<Self::Operation<'o>> {
         None
     }
 

@@ -1,6 +1,7 @@
 //! What the calls under test are made on: an implementation of the border (crate `posix-calls`).
 
-use posix_calls::{DataChanges, Ended, Errno, MemoryOperations, NameChanges, ProcessNumber, ProcessOperations};
+use posix_calls::{DataChanges, Ended, Errno, MemoryOperations, ProcessNumber, ProcessOperations};
+use transact::Decided;
 
 use crate::children::Children;
 
@@ -20,7 +21,7 @@ pub trait Subject: 'static {
     /// A process.
     type Process: Send + 'static;
     /// What such a call does to names and attributes.
-    type Objects<'a>: NameChanges<Handle = Self::Handle, Fault = Self::Fault>;
+    type Objects<'a>: Decided<Handle = Self::Handle, Fault = Self::Fault>;
 
     /// What the calling thread acts through.
     ///

@@ -183,6 +183,7 @@ impl<'c, H: Host> NameChanges for Direct<'c, H> {
         = AttributeRoom<'v>
     where
         Self: 'v;
+    type Operation<'o> = &'o Operation<'o>;
     type Looks<'v>
         = Direct<'v, Owning<H>>
     where

@@ -12,6 +12,7 @@ use posix_calls::{
 
 use sync::mutant::planted;
 
+use crate::decided::Decided;
 use crate::descriptors::Descriptors;
 use crate::pipe::OwnPipe;
 use crate::question::{AboutData, Described, Objects, Reply};
@@ -25,10 +26,10 @@ pub(crate) type HandleIn<P> = <<P as Base>::Objects as ObjectOperations>::Handle
 /// What it has prepared.
 pub(crate) type PreparedIn<'p, 'v, P> = <<P as Base>::Objects as NameChanges>::Prepared<'p, 'v>;
 
-/// A call of the base: any implementation of [`NameChanges`], or [`WithData`].
+/// A call of the base: any implementation of [`Decided`], or [`WithData`].
 pub trait Base: Sized {
     /// The operations on objects.
-    type Objects: NameChanges;
+    type Objects: Decided;
 
     /// The operations on objects in the same call.
     fn objects(&self) -> &Self::Objects;
@@ -107,7 +108,7 @@ pub enum FileChange<'d> {
     Resize(u64),
 }
 
-impl<B: NameChanges> Base for B {
+impl<B: Decided> Base for B {
     type Objects = B;
     type FileRoom<'v>
         = ()
@@ -215,7 +216,7 @@ fn look<F>(length: usize, look: impl Fn(&mut [u8]) -> Result<usize, Failed<F>>) 
 #[derive(Debug)]
 pub struct WithData<D>(pub D);
 
-impl<D: DataChanges> Base for WithData<D> {
+impl<D: DataChanges<Objects: Decided>> Base for WithData<D> {
     type Objects = D::Objects;
     type FileRoom<'v>
         = D::FileRoom<'v>

@@ -12,6 +12,7 @@ use sync::mutant::planted;
 
 use crate::base::WithData;
 use crate::call::{Call, Node, OpenNode};
+use crate::decided::Decided;
 use crate::descriptors::OwnDescriptor;
 use crate::file::{OwnData, Part};
 use crate::question::{About, AboutData, Described, Question, Reply};
@@ -36,7 +37,7 @@ pub struct OffsetLock<'v> {
 
 type FaultOf<D> = <<D as DataOperations>::Objects as ObjectOperations>::Fault;
 
-impl<D: DataChanges> Call<'_, WithData<D>> {
+impl<D: DataChanges<Objects: Decided>> Call<'_, WithData<D>> {
     fn data(&self) -> &D {
         &self.base.0
     }
@@ -137,7 +138,7 @@ impl<D: DataChanges> Call<'_, WithData<D>> {
     }
 }
 
-impl<D: DataChanges> DataOperations for Call<'_, WithData<D>> {
+impl<D: DataChanges<Objects: Decided>> DataOperations for Call<'_, WithData<D>> {
     type Objects = Self;
     type Description<'v>
         = Description<'v>

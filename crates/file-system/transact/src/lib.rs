@@ -53,6 +53,7 @@ mod base;
 mod call;
 mod changes;
 mod data_call;
+mod decided;
 mod descriptors;
 mod file;
 #[cfg(feature = "front")]
@@ -84,6 +85,7 @@ pub use base::{Base, WithData};
 pub use call::{Call, Node, OpenNode};
 pub use changes::{Changes, DataBecomes, NameBecomes, ObjectChange};
 pub use data_call::{Description, OffsetLock};
+pub use decided::{Decided, Decider};
 #[cfg(all(doctest, feature = "front"))]
 #[doc = include_str!("../../../../docs/guides/transactions.md")]
 struct Guide;

@@ -4,6 +4,7 @@ use posix_calls::{AnswerOf, DataChanges, Errno, Failed, PAGE_BYTES, PipeEnd, Pip
 
 use crate::base::{FaultIn, WithData};
 use crate::call::{Call, Node};
+use crate::decided::Decided;
 use crate::pipe::{OwnPipe, UNCHANGED};
 use crate::question::{About, AboutData, Reply};
 use crate::transaction::{Fault, Within};
@@ -14,7 +15,7 @@ struct Waiting {
     own: usize,
 }
 
-impl<D: DataChanges> Call<'_, WithData<D>> {
+impl<D: DataChanges<Objects: Decided>> Call<'_, WithData<D>> {
     /// What has become of a pipe, as far as it is asked for.
     fn own_pipe<T>(&self, pipe: Node<'_>, get: impl Fn(&OwnPipe) -> T) -> T {
         self.own_object(pipe, |own| get(&own.pipe)).unwrap_or_else(|| get(&UNCHANGED))

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use scalefs::{OwnedConfig, OwnedScaleFs};
 #[cfg(not(shuttle))]
 use sync::Spin;
-use transact::{Sharing, Transactional, WithData};
+use transact::{Decided, Sharing, Transactional, WithData};
 
 const PAGE: usize = 4096;
 const READ: u32 = 0;
@@ -93,7 +93,7 @@ fn groups() -> impl Strategy<Value = Vec<Group>> {
 
 #[cfg(not(shuttle))]
 /// Makes all groups in transactions, and alone what of them happens, which gives the same.
-fn compare<D: DataChanges, E: DataOperations>(
+fn compare<D: DataChanges<Objects: Decided>, E: DataOperations>(
     sharing: Sharing,
     begin: impl Fn() -> D,
     alone: impl Fn() -> E,
@@ -198,7 +198,7 @@ fn a_pipe_without_a_free_page_is_full_in_a_transaction_too() {
 }
 
 /// How often a transaction of `mine` begins if others do `theirs` before its end the first time; and what came of both.
-fn beside<D: DataChanges>(
+fn beside<D: DataChanges<Objects: Decided>>(
     (sharing, begin): (Sharing, impl Fn() -> D),
     before: &[Call],
     mine: &[Call],
@@ -281,7 +281,7 @@ fn who_meets_aborts_and_who_commutes_does_not() {
 }
 
 /// A pipe of the transaction's own, used in parts that are undone: as if they had never been.
-fn use_own_pipe<D: DataChanges>(sharing: Sharing, begin: impl Fn() -> D) {
+fn use_own_pipe<D: DataChanges<Objects: Decided>>(sharing: Sharing, begin: impl Fn() -> D) {
     let fs = Transactional::new(sharing, || WithData(begin()));
     let came = fs.transaction(|t| {
         make_pipe(&t.begin());

@@ -9,8 +9,8 @@ use plain::{Limits, Plain, Process};
 use posix_calls::attributes::{self, NewTime};
 use posix_calls::directories;
 use posix_calls::names;
-use posix_calls::{Credentials, Errno, Fields, Follow, NameChanges, ObjectOperations, OpenFlags, Start};
-use transact::{Sharing, Transactional};
+use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start};
+use transact::{Decided, Sharing, Transactional};
 
 static CLOCK: AtomicU64 = AtomicU64::new(1);
 
@@ -56,7 +56,7 @@ macro_rules! over_both {
     }};
 }
 
-fn changes_together<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B) {
+fn changes_together<B: Decided>(sharing: Sharing, begin: impl Fn() -> B) {
     create(&begin(), b"old").unwrap();
     for looks in [false, true] {
         let before = tick() as i64;
@@ -91,7 +91,7 @@ fn changes_together<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B) {
     }
 }
 
-fn others_come_later<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B) {
+fn others_come_later<B: Decided>(sharing: Sharing, begin: impl Fn() -> B) {
     let attempts = Cell::new(0);
     let fs = Transactional::new(sharing, &begin);
     let told = fs.transaction(|t| {
@@ -106,7 +106,7 @@ fn others_come_later<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B) {
     assert!(times(&begin(), b".")[1] > times(&begin(), b"mine")[1], "a later time stays");
 }
 
-fn what_changes_nothing<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B) {
+fn what_changes_nothing<B: Decided>(sharing: Sharing, begin: impl Fn() -> B) {
     create(&begin(), b"old").unwrap();
     let before = times(&begin(), b"old")[2];
     let fs = Transactional::new(sharing, &begin);
@@ -120,7 +120,7 @@ fn what_changes_nothing<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B)
 
 /// The memory of one transaction serves the next one.
 #[cfg(not(shuttle))]
-fn each_has_a_moment_of_its_own<B: NameChanges>(sharing: Sharing, begin: impl Fn() -> B) {
+fn each_has_a_moment_of_its_own<B: Decided>(sharing: Sharing, begin: impl Fn() -> B) {
     let fs = Transactional::new(sharing, &begin);
     for happens in [true, false, true] {
         let began = tick() as i64;

@@ -28,6 +28,7 @@ impl<T: Transport> NameChanges for Call<'_, T> {
         = ()
     where
         Self: 'v;
+    type Operation<'o> = Infallible;
     type Looks<'v>
         = Self
     where

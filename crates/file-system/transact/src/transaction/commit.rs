@@ -12,6 +12,7 @@ use sync::mutant::planted;
 use super::{End, Fault, Names, Seen, Sharing, State};
 use crate::base::{Base, FaultIn, PreparedIn};
 use crate::changes::{Changes, DataBecomes, NameBecomes};
+use crate::decided::Decided;
 use crate::hooks::{Hooks, Refused};
 use crate::name::Name;
 use crate::pipe::UNCHANGED;
@@ -182,7 +183,7 @@ impl<H> State<H> {
             .map_err(refused);
         // Before the first look that may decide; who is prepared stays so.
         let marked = match &outcome {
-            Ok(()) => Some(hooks.mark(base.operation(&prepared))),
+            Ok(()) => Some(hooks.mark(base.deciding(&prepared))),
             Err(_) => None,
         };
         let outcome = outcome.and_then(|()| match &marked {

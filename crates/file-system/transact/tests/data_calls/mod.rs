@@ -9,7 +9,7 @@ use posix_calls::{
     StatusFlags,
 };
 use proptest::prelude::*;
-use transact::{Transactional, WithData};
+use transact::{Decided, Transactional, WithData};
 
 /// The paths that calls know.
 pub const PATHS: [&str; 3] = ["f", "g", "n"];
@@ -151,7 +151,7 @@ pub fn groups() -> impl Strategy<Value = Vec<Group>> {
 }
 
 /// Makes a group in a transaction, and alone by `outside` what is to happen; returns what each gave.
-pub fn make_both<D: DataChanges, F: Fn() -> WithData<D>>(
+pub fn make_both<D: DataChanges<Objects: Decided>, F: Fn() -> WithData<D>>(
     transactional: &Transactional<F, <D::Objects as ObjectOperations>::Handle>,
     (calls, happens, undone): &Group,
     outside: impl Fn(&Call) -> Result<String, Errno>,
