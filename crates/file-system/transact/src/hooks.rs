@@ -34,6 +34,10 @@ pub trait Participant {
     /// begun.
     fn unmark(&mut self, _has_happened: bool) {}
 
+    /// The operation is open: who looks at what it changes and decides has revoked it, and then it opens again. All that the
+    /// transaction rests on is asked for next. Called with each opening.
+    fn opened(&mut self) {}
+
     /// It has happened: whoever looks at the store from now on sees its changes, too.
     fn commit(&mut self);
 
@@ -143,6 +147,11 @@ impl<'h> Hooks<'h> {
         self.prepare()?;
         self.participants.borrow_mut().iter_mut().try_for_each(|participant| participant.mark(operation))?;
         Ok(marked)
+    }
+
+    /// Says to all participants that the operation is open.
+    pub(crate) fn opened(&self) {
+        self.participants.borrow_mut().iter_mut().for_each(|participant| participant.opened());
     }
 
     /// Lets participants do as the transaction does, and runs the closures of the end that has come: of a commit in their order,

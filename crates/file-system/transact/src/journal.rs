@@ -1,12 +1,14 @@
 //! Transactions that last: what they do is kept by a [`Journal`], in an order in which it can be done again.
 //!
 //! ```text
-//! commit:  prepare ── take a place ── ask again, decide ── finish ── keep the changes ── wait until they are kept
-//!          └──────────── all names, pages and attributes that change are locked ┘
+//! commit:  prepare ── open ── take a place ── ask again, decide ── finish ── keep the changes ── wait until they are kept
+//!          │           └─ again, if it was revoked ───┘                 │
+//!          └────────── all names, pages and attributes that change are locked ┘
 //! ```
-//! **The order.** A place is taken when all that changes is locked, and before it is decided. So who changes the same later,
-//! or has seen the change, has a later place. Who only has seen what was before may have an earlier or a later one: to do
-//! both again leads to the same either way.
+//! **The order.** A place is taken when all that changes is locked and open, before everything is asked for again. So who
+//! changes the same later, or has seen the change, has a later place. Who has seen what was before has an earlier one: if it
+//! looks while the change is open, it revokes it, and the next opening takes another place. It matters: a file that is linked
+//! and then loses its first name stays, and in the other order its record would be gone first.
 //!
 //! **The decision comes first.** Observers see the changes at once, and wait for no disk. The answer of the transaction does
 //! wait, and so do answers that rest on what others have changed: whoever hears of something has heard of what lasts.
@@ -15,7 +17,6 @@ use alloc::rc::Rc;
 use core::cell::Cell;
 use std::io;
 
-use commit::Operation;
 use sync::mutant::planted;
 
 use crate::changes::Changes;
@@ -50,7 +51,7 @@ impl<'j> Place<'j> {
         Place { journal, taken: Cell::new(None) }
     }
 
-    /// Takes a place; one that was taken for locks that are gone is given back.
+    /// Takes a place; one that was taken for an opening that was revoked is given back.
     fn take(&self) {
         self.give_back();
         self.taken.set(Some(self.journal.take_place()));
@@ -96,7 +97,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Takes the place with each try of a commit, when all that changes is locked.
+/// Takes a place with each opening, when all that changes is locked.
 pub(crate) struct TakesPlace<'j>(pub(crate) Rc<Place<'j>>);
 
 impl Participant for TakesPlace<'_> {
@@ -104,11 +105,10 @@ impl Participant for TakesPlace<'_> {
         Ok(())
     }
 
-    fn mark(&mut self, _: Option<&Operation<'_>>) -> Result<(), Refused> {
+    fn opened(&mut self) {
         if !planted("transact: a place is taken after the decision") {
             self.0.take();
         }
-        Ok(())
     }
 
     fn commit(&mut self) {}

@@ -169,6 +169,59 @@ fn places_are_in_the_order_of_changes() {
     who_writes_later_has_a_later_place();
 }
 
+/// When the first transaction takes its place, which removes a name, another one begins that rests on that name.
+struct Rests {
+    files: FileSystem,
+    words: Arc<Words>,
+    other: Mutex<Option<JoinHandle<io::Result<()>>>>,
+    call: fn(&transact::Scope<'_>) -> io::Result<()>,
+}
+
+impl Journal for Rests {
+    fn take_place(&self) -> u64 {
+        let place = self.words.take_place();
+        let mut other = self.other.lock().unwrap();
+        if other.is_none() {
+            let (files, words, call) = (self.files.clone(), self.words.clone(), self.call);
+            *other = Some(thread::spawn(move || journaled(&files, &*words, call)));
+            thread::sleep(Duration::from_millis(100));
+        }
+        place
+    }
+
+    fn keep(&self, place: u64, changes: &Changes<'_>) {
+        self.words.keep(place, changes);
+    }
+
+    fn give_back(&self, place: u64) {
+        self.words.give_back(place);
+    }
+
+    fn wait(&self, place: u64) -> io::Result<()> {
+        self.words.wait(place)
+    }
+}
+
+#[test]
+fn who_rests_on_what_was_before_has_an_earlier_place() {
+    for call in [|t: &transact::Scope<'_>| t.hard_link("f", "g"), |t: &transact::Scope<'_>| t.rename("f", "g")] {
+        let (files, words) = (files(), Arc::<Words>::default());
+        files.root().unwrap().create("f").unwrap();
+        let rests = Rests { files: files.clone(), words: words.clone(), other: Mutex::default(), call };
+        let removed = journaled(&files, &rests, |t| t.remove_file("f"));
+        let rested = rests.other.lock().unwrap().take().unwrap().join().unwrap();
+        let mut kept = words.kept.lock().unwrap();
+        kept.retain(|(_, words)| words != "nothing");
+        kept.sort();
+        let place_of = |sign: &str| kept.iter().position(|(_, words)| words.contains(sign));
+        if let (Ok(()), Ok(())) = (&removed, &rested) {
+            assert!(place_of("+g") < place_of("-f"), "done again in the order of {kept:?}");
+        }
+        assert_eq!(kept.len(), usize::from(removed.is_ok()) + usize::from(rested.is_ok()));
+        assert!(!kept.is_empty());
+    }
+}
+
 #[cfg(fuzzing)]
 #[test]
 fn a_place_that_is_taken_too_late_is_found() {

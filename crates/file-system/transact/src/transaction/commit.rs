@@ -188,7 +188,7 @@ impl<H> State<H> {
         };
         let outcome = outcome.and_then(|()| match &marked {
             Some(Err(Refused)) => Err(Fault::Stale),
-            _ => self.decide(whole, &mut prepared),
+            _ => self.decide(whole, &mut prepared, hooks),
         });
         let happens = matches!(outcome, Ok(Seen::AllTheTime));
         if let Some(Ok(marked)) = marked {
@@ -205,6 +205,7 @@ impl<H> State<H> {
         &self,
         whole: &'v P,
         prepared: &mut PreparedIn<'_, 'v, P>,
+        hooks: &Hooks<'_>,
     ) -> Result<Seen, Fault<FaultIn<P>>> {
         let base = whole.objects();
         let mut looks_again = 0;
@@ -213,6 +214,7 @@ impl<H> State<H> {
             let is_late = planted("transact: checked after the changes");
             if !planted("transact: changes are not open while all is asked for") {
                 let looks = base.open(prepared, Urgency { precedence: self.precedence, stance });
+                hooks.opened();
                 if !is_late && self.check(&looks, whole, Names::Unchanged)? == Seen::Again {
                     looks_again += 1;
                     if looks_again == REVOCATIONS {
