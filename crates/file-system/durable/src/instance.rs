@@ -132,8 +132,13 @@ impl Durable {
     /// Closes the instance, as dropping it does, and says whether all of it lasts.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk's. In a child of `fork`: nothing is closed or written there.
     pub fn close(self) -> io::Result<()> {
+        if !self.files.is_of_this_process() {
+            return Err(io::Error::other(
+                "expected the process that opened the instance; this is a child of it; let the parent close it",
+            ));
+        }
         self.log.close()
     }
 }

@@ -188,11 +188,13 @@ fn a_child_of_fork_leaves_it_to_its_parent() {
     let path = scratch("fork");
     let instance = Durable::open(&path).unwrap();
     instance.transaction_later(|t| t.create("before")).unwrap();
+    let disk = || ["pages", "records"].map(|name| fs::read(path.join(name)).unwrap());
+    let before = disk();
     // SAFETY: the child uses the instance alone, which takes no lock there, and leaves without anything else.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let is_refused = instance.transaction(|t| t.create("child")).is_err() && instance.sync().is_err();
-        drop(instance);
+        let is_refused = is_refused && instance.close().is_err();
         // SAFETY: it ends the process.
         unsafe { libc::_exit(i32::from(!is_refused)) };
     }
@@ -200,6 +202,7 @@ fn a_child_of_fork_leaves_it_to_its_parent() {
     // SAFETY: it is a child of this process, and the place for its status is valid.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
+    assert!(disk() == before, "the child has written");
     assert!(matches!(Durable::open(&path), Err(OpenError::InUse(_))), "its lock is the parent's");
     instance.transaction(|t| t.create("after")).unwrap();
     drop(instance);
