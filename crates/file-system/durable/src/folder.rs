@@ -1,7 +1,7 @@
 //! An instance's folder: `records` and `pages`, and while it is made `records.new`.
 //!
 //! The lock of `pages` is taken first, so that one process has all of it. A new instance is there once its records have their
-//! name; before that, whoever opens it begins again.
+//! name; before that, whoever opens it begins again, unless pages were used.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,6 +11,7 @@ use redb::StorageBackend;
 use redb::backends::FileBackend;
 
 use crate::error::OpenError;
+use crate::page_file::PageFile;
 use crate::storage::Storage;
 
 /// What a folder has.
@@ -51,6 +52,9 @@ pub(crate) fn open(path: &Path) -> Result<Folder, OpenError> {
     // Whoever had the lock may have finished it.
     if path.join("records").exists() {
         return Ok(Folder::Whole(Storage { records: lock(path, "records", false)?, pages }));
+    }
+    if !PageFile::is_unused(&*pages).map_err(system("read the page file of"))? {
+        return Err(OpenError::damaged("it has a page file that was used, and no records"));
     }
     let records = path.join("records.new");
     if records.exists() {

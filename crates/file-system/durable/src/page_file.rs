@@ -79,6 +79,11 @@ fn unsealed(page: &[u8], length: usize) -> Option<&[u8]> {
     rest.starts_with(&checksum_of(bytes)).then_some(bytes)
 }
 
+/// How many commits a mark says, if it is whole.
+fn mark_in(page: &[u8]) -> Option<u64> {
+    unsealed(page, 8).map(|mark| u64::from_le_bytes(mark.try_into().expect("8 bytes")))
+}
+
 /// The pages, and which of them no record leads to.
 #[derive(Debug)]
 pub(crate) struct PageFile {
@@ -97,6 +102,16 @@ impl PageFile {
         pages.mark(0)?;
         pages.sync()?;
         Ok(pages)
+    }
+
+    /// Whether a file can be what is left of one that was begun: it has no data, and no commit was ever noted in it.
+    pub(crate) fn is_unused(storage: &dyn StorageBackend) -> io::Result<bool> {
+        let length = storage.len()?;
+        if length < FIRST_PAGE * PAGE as u64 {
+            return Ok(true);
+        }
+        let mark = |page: u64| Ok::<_, io::Error>(mark_in(&storage.read(page * PAGE as u64, PAGE)?).unwrap_or(0));
+        Ok(length == FIRST_PAGE * PAGE as u64 && mark(1)? == 0 && mark(2)? == 0)
     }
 
     /// Opens a file; also says to which instance it belongs, and how many commits there were at least.
@@ -124,8 +139,7 @@ impl PageFile {
         let identity = header[12..28].try_into().expect("16 bytes");
         let mut lasting = None;
         for page in [1, 2] {
-            let mark = read(page)?;
-            lasting = lasting.max(unsealed(&mark, 8).map(|mark| u64::from_le_bytes(mark.try_into().expect("8 bytes"))));
+            lasting = lasting.max(mark_in(&read(page)?));
         }
         let lasting = lasting.ok_or_else(|| OpenError::damaged("neither mark of its page file is whole"))?;
         let free = (FIRST_PAGE..page_count).collect();

@@ -210,6 +210,24 @@ fn a_child_of_fork_leaves_it_to_its_parent() {
     fs::remove_dir_all(path).unwrap();
 }
 
+/// Pages without records are what is left of an instance: nothing is made in their place.
+#[test]
+fn an_instance_that_has_lost_its_records_is_damaged() {
+    for bytes in [10, 1 << 20] {
+        let path = scratch("lost");
+        let instance = Durable::open(&path).unwrap();
+        instance.transaction(|t| t.write("f", vec![1; bytes])).unwrap();
+        drop(instance);
+        fs::remove_file(path.join("records")).unwrap();
+        let pages = fs::read(path.join("pages")).unwrap();
+        let refused = Durable::open(&path).unwrap_err();
+        assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+        assert!(refused.to_string().contains("no records"), "{refused}");
+        assert!(fs::read(path.join("pages")).unwrap() == pages);
+        fs::remove_dir_all(path).unwrap();
+    }
+}
+
 /// The death of who makes one leaves what the next one begins again.
 #[test]
 fn an_instance_that_was_half_made_is_made_again() {
