@@ -118,18 +118,20 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(running: Cluster) -> Non
     running.workers.append(running.start_worker())
 
 
-def test_tests_are_run_by_workers_as_here(running: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("argument", ["plain", "scalefs"])  # windows of the second one are traced
+def test_tests_are_run_by_workers_as_here(running: Cluster, tmp_path: Path, argument: str) -> None:
     corpus = generate(load_interface("names"), ["link", "unlink"])
-    judged = []
+    judged, descriptions = [], []
     for name, executor in (("here", None), ("there", dask(running))):
-        target = on_executor(load_target("plain"), executor)
+        target = on_executor(load_target(argument), executor)
         with Check.new(corpus, target, jobs=2, directory=tmp_path / name) as check:
             check.start()
             run = check.run()
         judged.append({verdict.test_id: verdict for verdict in run.verdicts()})
+        descriptions.append(run.info.target_description)
     assert judged[0] == judged[1]
     assert len(judged[0]) == len(corpus.tests) > 0
-    assert run.info.target_description == load_target("plain").describe()
+    assert descriptions[0] == descriptions[1]
 
 
 def test_a_worker_with_another_version_is_refused(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from commutant.lang import Interface, load_interface, model_hash
@@ -195,11 +196,17 @@ def _do(engine: str, packed: bytes) -> bytes:
 def _packed(value: object, of_model: Callable[[ModelReference], tuple[Any, ...]]) -> bytes:
     class Packer(pickle.Pickler):
         def reducer_override(self, part: Any) -> Any:
+            if isinstance(part, MappingProxyType):  # what a record without counts shares with all others
+                return _read_only, (dict(part),)
             return of_model(part) if isinstance(part, ModelReference) else NotImplemented
 
     file = io.BytesIO()
     Packer(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     return file.getvalue()
+
+
+def _read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(values)
 
 
 def _by_hash(reference: ModelReference) -> tuple[Any, ...]:
