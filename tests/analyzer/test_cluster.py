@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from commutant.analyzer import analyze, executor_named
-from commutant.lang import load_interface
+from commutant.lang import Interface, load_interface
 from commutant.pool import cluster
 from commutant.pool.parallel import map_in_processes
 from commutant.runs import Check
@@ -97,6 +97,27 @@ def test_a_model_of_a_file_goes_with_its_text(running: Cluster, tmp_path: Path) 
     sets = analyze(model, detail="conditions", make_executor=executor_named(f"dask://{running.address}")).sets
     assert [one.conditions for one in sets] == [["always"], ["amount.0 = 0"], ["always"]]
     assert [one.interface for one in sets] == [model] * 3
+
+
+def sent_model(file: Path) -> type[Interface]:
+    """What a worker makes of a model that another process sends."""
+    question = "import sys; from commutant.lang import *; print(model_hash(load_interface(sys.argv[1])))"
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(file.parent)])}
+    command = [sys.executable, "-c", question, str(file)]
+    digest = subprocess.run(command, env=variables, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    return cluster._sent_model(f"{file}:Counter", digest, file.read_text()).model
+
+
+def test_what_a_model_imports_is_loaded_again_after_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(cluster, "_models", {})
+    (tmp_path / "model.py").write_text(f"from step_of_a_counter import STEP\n{MODEL}\n    step = STEP\n")
+    (tmp_path / "step_of_a_counter.py").write_text("STEP = 1\n")
+    first = sent_model(tmp_path / "model.py")
+    (tmp_path / "step_of_a_counter.py").write_text("STEP = 1_000\n")
+    second = sent_model(tmp_path / "model.py")
+    assert (first.step, second.step) == (1, 1000)  # type: ignore[attr-defined]
+    assert sent_model(tmp_path / "model.py") is second
 
 
 def dask(running: Cluster) -> str:

@@ -113,6 +113,12 @@ def is_hashed(interface: type[Interface]) -> bool:
     return all(file is not None and Path(file).is_file() for file in files)
 
 
+def source_hash(name: str) -> str | None:
+    """A hash of what the text of a module is now; None if it is not loaded, or `model_hash` does not see it."""
+    source = _model_source(sys.modules[name]) if name in sys.modules else None
+    return None if source is None else hashlib.sha256(source).hexdigest()
+
+
 def _model_source(module: ModuleType) -> bytes | None:
     """The text of a module that belongs to a model; None if it does not."""
     file = getattr(module, "__file__", None)

@@ -10,6 +10,7 @@ piece for their reason.
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
 import re
@@ -24,7 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from commutant.lang import Interface, load_interface, model_hash
+from commutant.lang import Interface, load_interface, model_hash, source_hash
 from commutant.pool.reference import ModelReference
 from commutant.support import CommutantError, RunError, UsageError, engine_hash, text_of
 
@@ -43,6 +44,10 @@ _ROOMS = ("analyzer", "corpus", "guard", "interfaces", "lang", "mtrace", "pool",
 
 _models: dict[str, type[Interface]] = {}
 """The models that were sent from here or came here, by their hashes."""
+
+_loading = threading.Lock()
+_brought: dict[str, str] = {}
+"""On a worker: the modules that came with models, with the hashes of their texts then."""
 
 
 class DaskExecutor(Executor):
@@ -210,7 +215,9 @@ def _read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 
 
 def _by_hash(reference: ModelReference) -> tuple[Any, ...]:
-    return _known_model, (model_hash(reference.model),)
+    # As it was sent: what it imports may be edited by now.
+    sent = (digest for digest, model in list(_models.items()) if model is reference.model)
+    return _known_model, (next(sent, None) or model_hash(reference.model),)
 
 
 def _with_text(reference: ModelReference) -> tuple[Any, ...]:
@@ -226,18 +233,40 @@ def _known_model(digest: str) -> ModelReference:
 
 
 def _sent_model(argument: str, digest: str, text: str | None) -> ModelReference:
-    if digest not in _models:
-        if text is not None:
-            path, _, name = argument.partition(":")
-            copy = Path(_folder().name) / digest[:16] / Path(path).name
-            copy.parent.mkdir(exist_ok=True)
-            copy.write_text(text, encoding="utf-8")
-            argument = f"{copy}:{name}"
-        model = load_interface(argument)
-        if model_hash(model) != digest:
-            raise UsageError(f"a worker has another model {argument}, or other modules that it imports")
-        _models[digest] = model
-    return ModelReference(_models[digest])
+    with _loading:
+        if digest not in _models:
+            if text is not None:
+                path, _, name = argument.partition(":")
+                copy = Path(_folder().name) / digest[:16] / Path(path).name
+                copy.parent.mkdir(exist_ok=True)
+                copy.write_text(text, encoding="utf-8")
+                argument = f"{copy}:{name}"
+            model = _freshly_loaded(argument)
+            if model_hash(model) != digest:
+                raise UsageError(f"a worker has another model {argument}, or other modules that it imports")
+            _models[digest] = model
+        return ModelReference(_models[digest])
+
+
+def _freshly_loaded(argument: str) -> type[Interface]:
+    """The model with what it imports as that lies on the disk now, also if an earlier model brought it before an edit.
+
+    An edit makes all be loaded again that models brought: any of it may have imported what was edited.
+    """
+    if any(source_hash(name) != was for name, was in _brought.items()):
+        for digest in [digest for digest, model in _models.items() if model.__module__ in _brought]:
+            del _models[digest]
+        for name in _brought:
+            sys.modules.pop(name, None)
+        _brought.clear()
+    importlib.invalidate_caches()
+    before = set(sys.modules)
+    try:
+        return load_interface(argument)
+    finally:
+        # What is ours stays as it is while a worker lives (`here`).
+        names = [name for name in sys.modules.keys() - before if not name.startswith("commutant.")]
+        _brought.update((name, found) for name in names if (found := source_hash(name)) is not None)
 
 
 @cache
