@@ -167,6 +167,17 @@ def test_a_run_is_not_resumed_on_another_kernel(commutant, folder):
     assert Path("run/verdicts.jsonl").read_bytes() == before
 
 
+def test_a_run_is_resumed_on_another_machine(commutant, folder):
+    commutant(*CHECK, "fake", "-o", "run")
+    Path("run/summary.json").unlink()
+    info = json.loads(Path("run/run.json").read_text())
+    info["target_description"]["host"] = "another"  # as workers of a cluster are
+    Path("run/run.json").write_text(json.dumps(info))
+    answer = commutant("resume", "run")
+    assert answer.returncode == 0, answer.stderr
+    assert Path("run/summary.json").is_file()
+
+
 def test_a_run_is_repeated_from_its_run_json_alone(commutant, folder):
     # With several sessions verdicts stand in the order in which these came to them.
     arguments = ["--calls", "stat,stat", "--target", "fake:outcome=unstable", "--seed", "5", "--repeats", "2"]

@@ -63,7 +63,7 @@ from commutant.support import (
     paused_collector,
     plural,
 )
-from commutant.targets import Session, Target, load_target
+from commutant.targets import OF_MACHINE, Session, Target, load_target
 
 """Told how far the campaign is, and the windows per second so far."""
 
@@ -226,11 +226,14 @@ class Check:
             raise
 
     def _refuse_another_target(self, info: RunInfo, what: str) -> None:
-        """Verdicts of two kernels (or QEMUs) do not belong into one run, nor are they those of a run repeated."""
+        """Verdicts of two kernels (or QEMUs) do not belong into one run, nor are they those of a run repeated.
+
+        Where they were made may change: a cluster makes them on many machines, and any can go on.
+        """
         corpus = self._resumed.path if self._resumed else "CORPUS"
         was, now = dict(info.target_description), json.loads(json.dumps(dict(self.target.describe())))
-        for key in sorted(was.keys() | now.keys()):
-            if was.get(key) != now.get(key) and not (self._repeated and key == "host"):
+        for key in sorted((was.keys() | now.keys()) - OF_MACHINE):
+            if was.get(key) != now.get(key):
                 raise UsageError(
                     f"{what} was started with {key} {was.get(key)!r:.80}, this is {now.get(key)!r:.80}; "
                     f"check its corpus again: `commutant check {corpus} --target {info.target}`"

@@ -17,6 +17,9 @@ from commutant.support import OnProgress
 if TYPE_CHECKING:
     from commutant.corpus import TestCase
 
+OF_MACHINE = frozenset({"host"})
+"""What a target says of the machine that it runs on: another one may go on, or make a part."""
+
 """Told, in a few words, what a long start is doing ("booting Linux 6.1.0-32-amd64")."""
 
 

@@ -15,11 +15,8 @@ from typing import Any
 
 from commutant.pool import CLUSTER, DaskExecutor
 from commutant.support import OnProgress, Progress, RunError, UsageError, no_progress, plural
-from commutant.targets.base import Job, SequenceRecord, Session, Target, WindowRecord
+from commutant.targets.base import OF_MACHINE, Job, SequenceRecord, Session, Target, WindowRecord
 from commutant.targets.registry import load_target
-
-_OF_MACHINE = "host"
-"""What a target says of the machine that it runs on."""
 
 
 class FarTarget:
@@ -152,7 +149,7 @@ def _run_windows(
     """On a worker: the windows, on what is the same as on the first worker."""
     warm = _warmed(argument, core_count)
     own = warm.target.describe()
-    for key in sorted((own.keys() | description.keys()) - {_OF_MACHINE}):
+    for key in sorted((own.keys() | description.keys()) - OF_MACHINE):
         if own.get(key) != description.get(key):
             raise UsageError(
                 f"a worker runs {argument} with {key} {own.get(key)!r:.80}, another with {description.get(key)!r:.80}; "
