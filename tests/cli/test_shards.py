@@ -99,6 +99,8 @@ def test_shards_of_an_analysis_are_in_the_cache_for_the_whole(commutant, monkeyp
         (("shard-1", "shard-2", "elsewhere"), "run with target 'fake:outcome=varied', elsewhere with 'fake'"),
         (("shard-1", "shard-2", "kernel"), "run with kernel 'none', kernel with 'another'"),
         (("shard-1", "shard-2", "stopped"), "stopped is not complete"),
+        (("shard-1", "shard-2", "rateless"), "rateless/summary.json is damaged (0 of 0 windows"),
+        (("shard-1", "missing"), "missing: expected the folder of a run, found no such folder"),
         (("shard-1", "corpus.jsonl.gz"), "shard-1 is a run, corpus.jsonl.gz is none; expected shards of one kind"),
         (("corpus.jsonl.gz",), "corpus.jsonl.gz is no shard"),
         (("corpus.jsonl.gz", "--format", "json"), "corpora are merged: --format cannot be given"),
@@ -121,6 +123,11 @@ def test_what_does_not_fit_together_is_refused(commutant, shards, arguments, exp
     if "stopped" in arguments:
         shutil.copytree("shard-3", "stopped")
         (shards / "stopped" / "summary.json").unlink()
+    if "rateless" in arguments:
+        shutil.copytree("shard-3", "rateless")
+        document = json.loads((shards / "rateless" / "summary.json").read_text())
+        document["keys"] = [{"variable": "a", "sharing": "true", "tests": 1, "windows": 0, "shared": 0}]
+        (shards / "rateless" / "summary.json").write_text(json.dumps(document))
     answer = commutant("merge", *arguments, "-o", "merged")
     assert answer.returncode == 2
     assert expected in answer.stderr
@@ -163,6 +170,28 @@ def test_a_damaged_shard_is_named(commutant, folder, change, expected):
     answer = commutant("check", "shard.jsonl.gz", "--target", "fake")
     assert answer.returncode == 2
     assert "shard.jsonl.gz, line 1: " in answer.stderr and expected in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"pieces": [0]}, "shard 1 has 2 pieces, and 3.jsonl.gz has 3; expected as many, or one less"),
+        ({"model": "0" * 64}, "expected shards of the same tests"),
+        ({"level": "path"}, "3.jsonl.gz is shard 3/3 of names, level path"),
+    ],
+)
+def test_shards_that_say_the_same_whole_are_compared(commutant, folder, change, expected):
+    for number in (1, 2, 3):
+        commutant("generate", "names", "--calls", CALLS, "--shard", f"{number}/3", "-o", f"{number}.jsonl.gz")
+    header, tests = gzip.decompress((folder / "3.jsonl.gz").read_bytes()).split(b"\n", 1)
+    header = json.loads(header)
+    header["shard"]["pieces"] += change.pop("pieces", [])
+    header.update(change)
+    (folder / "3.jsonl.gz").write_bytes(gzip.compress(json.dumps(header).encode() + b"\n" + tests))
+    answer = commutant("merge", "1.jsonl.gz", "2.jsonl.gz", "3.jsonl.gz", "-o", "merged.jsonl.gz")
+    assert answer.returncode == 2
+    assert expected in answer.stderr
+    assert not (folder / "merged.jsonl.gz").exists()
 
 
 def test_a_shard_may_have_no_tests(commutant, folder):

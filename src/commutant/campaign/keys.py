@@ -35,8 +35,8 @@ class KeyRate(Part, frozen=True):
     shared: Count
 
     def __post_init__(self) -> None:
-        """Refuses more windows that share than there are."""
-        if not self.shared <= self.windows:
+        """Refuses more windows that share than there are, and a rate of none."""
+        if not self.shared <= self.windows or self.windows == 0:
             raise ValueError(f"{self.shared} of {self.windows} windows")
 
 

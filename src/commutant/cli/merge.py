@@ -47,6 +47,8 @@ def command(ctx: click.Context, shards: tuple[Path, ...], gate: Gate, output: Pa
         return conclude(run, gate, format_)
     if any(are_runs):
         run_path, corpus_path = shards[are_runs.index(True)], shards[are_runs.index(False)]
+        if not corpus_path.exists():
+            raise UsageError(f"{corpus_path}: expected the folder of a run, found no such folder")
         raise UsageError(f"{run_path} is a run, {corpus_path} is none; expected shards of one kind")
     for name in ("fail_on", "baseline", "suppress", "format_"):
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:

@@ -43,7 +43,8 @@ def shard_of_corpus(corpus: Corpus, shard: Shard) -> Corpus:
 def in_order(named: Sequence[tuple[str, Corpus]]) -> list[int]:
     """The places of all shards of one whole, by their numbers; each corpus has a name for messages.
 
-    Raises UsageError if one is no shard, is of another whole, is there twice, or is missing.
+    Raises UsageError if one is no shard, is of another whole, is there twice, is missing, or has more or fewer pieces
+    than it can have with its number.
     """
     first_name, first = named[0]
     places: dict[int, int] = {}
@@ -51,7 +52,7 @@ def in_order(named: Sequence[tuple[str, Corpus]]) -> list[int]:
         entry = corpus.shard
         if entry is None or first.shard is None:
             raise UsageError(f"{name if entry is None else first_name} is no shard; expected what --shard has made")
-        if (entry.count, entry.whole) != (first.shard.count, first.shard.whole):
+        if _is_of(corpus) != _is_of(first):
             what = "of as many shards" if entry.count != first.shard.count else "of the same tests"
             raise UsageError(
                 f"{name} is shard {entry.shard} of {_whole(corpus)}, {first_name} is {first.shard.shard} of "
@@ -66,7 +67,15 @@ def in_order(named: Sequence[tuple[str, Corpus]]) -> list[int]:
     if missing:
         texts = ", ".join(f"{number}/{first.shard.count}" for number in missing[:8])
         raise UsageError(f"{plural(len(missing), 'shard is', 'shards are')} missing: {texts}; expected all of them")
-    return [places[number] for number in sorted(places)]
+    in_turn = [places[number] for number in sorted(places)]
+    counts = [len(_pieces(named[place][1])) for place in in_turn]
+    for place, before, count in zip(in_turn[1:], counts, counts[1:], strict=False):
+        if not counts[0] - 1 <= count <= before:
+            raise UsageError(
+                f"shard 1 has {plural(counts[0], 'piece')}, and {named[place][0]} has {count:,}; expected as many, or "
+                "one less from some shard on"
+            )
+    return in_turn
 
 
 def together(shards: Sequence[Corpus]) -> Corpus:
@@ -85,6 +94,11 @@ def _pieces(shard: Corpus) -> list[list[TestCase]]:
     if shard.shard.pieces is UNSET:
         return [[test] for test in tests]
     return [list(islice(tests, count)) for count in shard.shard.pieces]
+
+
+def _is_of(corpus: Corpus) -> tuple[object, ...]:
+    entry = corpus.shard
+    return corpus.interface, corpus.level, corpus.model_hash, entry and (entry.count, entry.whole)
 
 
 def _whole(corpus: Corpus) -> str:

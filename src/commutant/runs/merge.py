@@ -25,12 +25,10 @@ from commutant.runs.directory import (
 from commutant.runs.finish import Took, finish
 from commutant.runs.lines import TimedVerdict
 from commutant.support import UsageError, paused_collector, plural
+from commutant.targets import OF_MACHINE
 
 _ALIKE = ("commutant", "target", "seed", "repeats", "naming")
 """What runs must say alike to be put together."""
-
-_OF_MACHINE = frozenset({"host"})
-"""What a target says of the machine that it runs on, which may be another for each shard."""
 
 
 def merge_runs(paths: Sequence[Path], directory: Path | None = None) -> Run:
@@ -57,6 +55,9 @@ def merge_runs(paths: Sequence[Path], directory: Path | None = None) -> Run:
             generated=None,
         )
         info = structs.replace(info, origin_sha256=hash_of_origin(info))
+        summaries = [run.summary for run in runs]
+        took = Took(max(one.seconds for one in summaries), max(one.start_seconds for one in summaries))
+        keys = _keys_together(key for one in summaries for key in one.keys)
         path = new_directory(directory, f"{safe_folder_name(info.interface)}-{safe_folder_name(info.target)}")
         try:
             writer = RunWriter.create(path, info, corpus)
@@ -66,9 +67,7 @@ def merge_runs(paths: Sequence[Path], directory: Path | None = None) -> Run:
         with writer:
             verdicts = sorted((one for run in runs for one in run.timed_verdicts()), key=lambda one: one[1])
             judged: list[TimedVerdict] = [(writer.append(verdict, seconds), seconds) for verdict, seconds in verdicts]
-            summaries = [run.summary for run in runs]
-            took = Took(max(one.seconds for one in summaries), max(one.start_seconds for one in summaries))
-            return finish(writer, corpus, judged, took, _keys_together(key for one in summaries for key in one.keys))
+            return finish(writer, corpus, judged, took, keys)
 
 
 def _complete(path: Path) -> Run:
@@ -97,7 +96,7 @@ def _differences(first: RunInfo, other: RunInfo) -> Iterable[tuple[str, object, 
         if getattr(first, key) != getattr(other, key):
             yield key, getattr(first, key), getattr(other, key)
     one, another = first.target_description, other.target_description
-    for key in sorted((one.keys() | another.keys()) - _OF_MACHINE):
+    for key in sorted((one.keys() | another.keys()) - OF_MACHINE):
         if one.get(key) != another.get(key):
             yield key, one.get(key), another.get(key)
 
