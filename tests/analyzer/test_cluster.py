@@ -171,6 +171,11 @@ def test_a_worker_with_another_version_is_refused(running: Cluster, monkeypatch:
         ("dask://", "executor 'dask://': expected dask://HOST:PORT"),
         ("dask://host", "expected dask://HOST:PORT"),
         ("dask://host:port", "expected dask://HOST:PORT"),
+        (
+            "dask://localhost:99999",
+            "expected dask://HOST:PORT with a port from 1 to 65535",
+        ),
+        ("dask://localhost:0", "expected dask://HOST:PORT with a port from 1 to 65535"),
         ("dask://127.0.0.1:1", "executor dask://127.0.0.1:1: no scheduler answers"),
     ],
 )

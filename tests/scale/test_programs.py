@@ -138,7 +138,7 @@ def test_a_static_program_is_refused(tmp_path: Path, capfd: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("open", "--", "true"), "expected a benchmark or a program behind --, got both"),
+        (("open", "--", "true", "a b"), "or a program behind --, got both: open and true 'a b'"),
         (("--",), "expected a program behind --, got nothing"),
         (("--", "/nowhere/at-all"), "expected a program"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -244,7 +245,7 @@ def _subject(benchmark: str | None, program: tuple[str, ...] | None) -> Subject:
         return find_benchmark(benchmark)
     if benchmark is not None:
         raise UsageError(
-            f"expected a benchmark or a program behind --, got both: {benchmark!r:.80} and {program!r:.80}"
+            f"expected a benchmark or a program behind --, got both: {benchmark:.80} and {shlex.join(program):.80}"
         )
     if not program:
         raise UsageError("expected a program behind --, got nothing")

@@ -33,6 +33,7 @@ CLUSTER = "dask://"
 """What the name of such an executor begins with."""
 
 _ADDRESS = re.compile(r"dask://([^/:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
+_LAST_PORT = 65535
 CONNECT_SECONDS = 10.0
 WORKER_SECONDS = 60.0
 """So long a cluster without workers is waited for."""
@@ -58,8 +59,9 @@ class DaskExecutor(Executor):
     """
 
     def __init__(self, where: str) -> None:
-        if _ADDRESS.fullmatch(where) is None:
-            raise UsageError(f"executor {where!r:.80}: expected dask://HOST:PORT")
+        parts = _ADDRESS.fullmatch(where)
+        if parts is None or not 1 <= int(parts[2]) <= _LAST_PORT:
+            raise UsageError(f"executor {where!r:.80}: expected dask://HOST:PORT with a port from 1 to {_LAST_PORT}")
         self._where, self._address = where, where.removeprefix(CLUSTER)
         self._distributed = _package()
         try:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from commutant.guest import find_user_emulator
 from commutant.scale.counts import TransferCounts, read_counts
-from commutant.support import RunError, artifacts, start_program
+from commutant.support import RunError, artifacts, plural, start_program
 
 Engine = Literal["coroutines", "threads"]
 """What cores are: coroutines of a benchmark, or the threads of a program."""
@@ -100,7 +100,7 @@ def counted(subject: Subject, cores: int, conditions: ScaleConditions) -> Iterat
         plugin = ["-plugin", f"{counter},out={report}"]
         program = subject.command(cores, conditions, listing)
         command = [*find_user_emulator().command, *environment, *plugin, *program]
-        _run(command, f"{subject.name} on {cores} cores", conditions.timeout_seconds)
+        _run(command, f"{subject.name} on {plural(cores, 'core')}", conditions.timeout_seconds)
         if not listing.exists():
             raise RunError(f"{subject.name}: {subject.silence}")
         counts = read_counts(report.read_bytes() if report.exists() else b"")
