@@ -83,6 +83,8 @@ static void *work(void *argument)
             lock_both(self);
         else if (is("crash") && round == 9)
             raise(SIGSEGV);
+        else if (is("leaves") && round == 9)
+            _exit(0);
         else if (is("stands-still"))
             for (;;)
                 ;
@@ -98,6 +100,14 @@ int main(int count, char **arguments)
     pthread_t threads[256];
     kind = count > 1 ? arguments[1] : "plain";
     thread_count = count > 2 ? atol(arguments[2]) : 2;
+    if (is("forks")) { /* A child that lives on. */
+        pid_t child = fork();
+        while (child == 0)
+            pause();
+        FILE *file = fopen(arguments[3], "w");
+        fprintf(file, "%d", child);
+        fclose(file);
+    }
     for (long shard = 0; shard < 256; shard++)
         pthread_mutex_init(&shards[shard].lock, NULL);
     pthread_barrier_init(&barrier, NULL, thread_count);

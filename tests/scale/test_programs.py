@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,10 @@ def test_threads_that_wait_for_each_other_come_to_an_end(program: str, kind: str
         (("plain", "3"), "expected 4 threads with marked operations, one for each core, got 3"),
         (("plain", "5"), "expected 4 threads with marked operations, one for each core, got more"),
         (("nested", "{cores}"), "an operation begins in another one"),
+        (
+            ("leaves", "{cores}"),
+            "and that neither ends by _exit or quick_exit nor",
+        ),
         (("crash", "{cores}"), "failed (exit code -11)"),
         (("deadlock", "{cores}"), "all threads wait: thread 0 for the end of thread"),
     ],
@@ -121,6 +127,24 @@ def test_an_operation_that_never_ends_is_stopped(program: str, capfd: pytest.Cap
     arguments = ("--cores", "2", *FEW_OPTIONS, "--timeout", "2")
     assert run(["scale", *arguments, "--", program, "stands-still", "{cores}"]) == 3
     assert "did not end within 2 s" in capfd.readouterr().err
+
+
+def test_what_a_program_forks_ends_with_it(program: str, tmp_path: Path) -> None:
+    words = (program, "forks", "{cores}", str(tmp_path / "child"))
+    assert scaled(words, (2,), replace(FEW, timeout_seconds=20.0)).complete
+    child = Path("/proc", (tmp_path / "child").read_text(), "stat")
+    until = time.monotonic() + 10
+    while child.exists() and child.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until, "it lives on"
+        time.sleep(0.01)
+
+
+def test_a_folder_that_would_be_split_is_left_alone(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a b,c").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "a b,c"))
+    assert scaled((program, "plain", "{cores}"), (2,)).complete
 
 
 def test_a_program_that_ends_early_says_how_far_it_came(program: str, capfd: pytest.CaptureFixture[str]) -> None:

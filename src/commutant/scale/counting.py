@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from commutant.guest import find_user_emulator
+from commutant.lock_view.recording import plain_folder
 from commutant.scale.counts import TransferCounts, read_counts
 from commutant.support import RunError, artifacts, plural, start_program
 
@@ -90,7 +93,7 @@ class Subject(Protocol):
 @contextmanager
 def counted(subject: Subject, cores: int, conditions: ScaleConditions) -> Iterator[tuple[TransferCounts, Names]]:
     """What was counted, and names for it; raises RunError if the subject does not come to its end."""
-    with tempfile.TemporaryDirectory(prefix="commutant-scale-") as name:
+    with tempfile.TemporaryDirectory(prefix="commutant-scale-", dir=plain_folder()) as name:
         folder = Path(name)
         counter, report, listing = folder / "counter.so", folder / "counts.json", folder / "objects"
         # QEMU splits arguments at commas, which a path may have.
@@ -100,7 +103,7 @@ def counted(subject: Subject, cores: int, conditions: ScaleConditions) -> Iterat
         plugin = ["-plugin", f"{counter},out={report}"]
         program = subject.command(cores, conditions, listing)
         command = [*find_user_emulator().command, *environment, *plugin, *program]
-        _run(command, f"{subject.name} on {plural(cores, 'core')}", conditions.timeout_seconds)
+        _run(command, f"{subject.name} on {plural(cores, 'core')}", conditions.timeout_seconds, folder / "messages")
         if not listing.exists():
             raise RunError(f"{subject.name}: {subject.silence}")
         counts = read_counts(report.read_bytes() if report.exists() else b"")
@@ -108,17 +111,21 @@ def counted(subject: Subject, cores: int, conditions: ScaleConditions) -> Iterat
             yield counts, naming
 
 
-def _run(command: list[str], what: str, timeout_seconds: float) -> None:
-    with start_program(command, output=subprocess.DEVNULL, messages=subprocess.PIPE) as process:
-        try:
-            _, messages = process.communicate(timeout=timeout_seconds)
-        except subprocess.TimeoutExpired:
-            raise RunError(
-                f"{what} did not end within {timeout_seconds:g} s; fewer --operations take less, --timeout gives more"
-            ) from None
-        finally:
-            # Whatever stops this, Ctrl-C too, stops the program.
-            process.kill()
+def _run(command: list[str], what: str, timeout_seconds: float, messages: Path) -> None:
+    with messages.open("w+b") as file:
+        with start_program(command, output=subprocess.DEVNULL, messages=file.fileno()) as process:
+            try:
+                process.wait(timeout_seconds)
+            except subprocess.TimeoutExpired:
+                raise RunError(
+                    f"{what} did not end within {timeout_seconds:g} s; fewer --operations take less, --timeout gives "
+                    "more"
+                ) from None
+            finally:
+                # Whatever stops this, Ctrl-C too, stops the program and what it has forked.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST_MESSAGE))
+        said = " ".join(file.read(_LONGEST_MESSAGE).decode(errors="replace").split())
     if process.returncode != 0:
-        said = " ".join(messages.decode(errors="replace").split())[-_LONGEST_MESSAGE:]
         raise RunError(f"{what} failed (exit code {process.returncode}): {said or 'it printed nothing'}")

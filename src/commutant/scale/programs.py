@@ -33,7 +33,8 @@ class MarkedProgram:
     executable: Path
     engine: Engine = "threads"
     silence: str = (
-        "its threads took no turns; expected a program that is linked to the C library as usual, not statically"
+        "its threads did not come to the end of their turns; expected a program that is linked to the C library as "
+        "usual, not statically, and that neither ends by _exit or quick_exit nor starts another one by exec before that"
     )
 
     @property

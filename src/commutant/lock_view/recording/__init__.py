@@ -1,5 +1,6 @@
 """From a program or a kernel to a lock record."""
 
+from commutant.lock_view.recording.folder import plain_folder
 from commutant.lock_view.recording.guest_image import read_workload
 from commutant.lock_view.recording.kernel import (
     DEFAULT_TIMEOUT_SECONDS,
@@ -18,6 +19,7 @@ __all__ = [
     "KernelTarget",
     "RecordedSpan",
     "executable_path",
+    "plain_folder",
     "read_workload",
     "record_kernel",
 ]

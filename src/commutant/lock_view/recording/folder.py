@@ -30,7 +30,7 @@ def recording_folder() -> Iterator[Path]:
     Raises RunError if there is no room for it, or for what is written in the `with` block; UsageError if there is no
     folder for temporary files of such a path.
     """
-    parent = _plain_folder()
+    parent = plain_folder()
     try:
         _remove_abandoned(parent)
         with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent) as folder, _opened(Path(folder)) as descriptor:
@@ -55,7 +55,11 @@ def require_room(record: Path) -> None:
         file.write(bytes(os.sysconf("SC_PAGE_SIZE")))
 
 
-def _plain_folder() -> Path:
+def plain_folder() -> Path:
+    """A folder for temporary files whose path nothing splits: neither the dynamic linker nor an emulator.
+
+    Raises UsageError if there is none, RunError if there is no room.
+    """
     try:
         folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")
     except FileNotFoundError as error:  # it looks whether there is room
