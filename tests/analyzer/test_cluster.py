@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +20,8 @@ from commutant.lang import Interface, load_interface
 from commutant.pool import cluster
 from commutant.pool.parallel import map_in_processes
 from commutant.runs import Check
-from commutant.support import Progress, RunError, UsageError
-from commutant.targets import load_target, on_executor
+from commutant.support import OnProgress, Progress, RunError, UsageError
+from commutant.targets import far, load_target, on_executor
 from commutant.testgen import generate
 
 ROOT = Path(__file__).parents[2]
@@ -153,6 +155,53 @@ def test_tests_are_run_by_workers_as_here(running: Cluster, tmp_path: Path, argu
     assert judged[0] == judged[1]
     assert len(judged[0]) == len(corpus.tests) > 0
     assert descriptions[0] == descriptions[1]
+    executor = cluster.DaskExecutor(dask(running))
+    assert list(executor._client.run(warm_count).values()) == [0, 0]
+    executor.shutdown()
+
+
+def warm_count() -> int:
+    return len(far._warm)
+
+
+class FakeTarget:
+    """What a worker keeps, which says that it was ended."""
+
+    def __init__(self, argument: str) -> None:
+        self.is_closed = False
+
+    def start(self, on_progress: OnProgress, core_count: int) -> None:
+        pass
+
+    def sessions(self, count: int) -> list[str]:
+        return ["session"]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_the_end_of_a_client_ends_nothing_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(far, "load_target", FakeTarget)
+    monkeypatch.setattr(far, "_warm", {})
+    one, other = (far._warmed(client, "fake", 1) for client in ("one", "other"))
+    with one.lock:  # a batch is under way
+        ending = threading.Thread(target=lambda: asyncio.run(far.close_warm("one")))
+        ending.start()
+        ending.join(0.2)
+        assert not one.target.is_closed  # type: ignore[attr-defined]
+    ending.join()
+    assert [one.target.is_closed, other.target.is_closed] == [True, False]  # type: ignore[attr-defined]
+    assert far._warmed("other", "fake", 1) is other
+
+
+def test_what_a_killed_client_left_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(far, "load_target", FakeTarget)
+    monkeypatch.setattr(far, "_warm", {})
+    left, busy = (far._warmed(client, "fake", 1) for client in ("left", "busy"))
+    monkeypatch.setattr(far, "LEFT_SECONDS", -1.0)
+    with busy.lock:
+        far._warmed("new", "fake", 1)
+    assert [left.target.is_closed, busy.target.is_closed] == [True, False]  # type: ignore[attr-defined]
 
 
 def test_a_worker_with_another_version_is_refused(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

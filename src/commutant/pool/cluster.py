@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -160,9 +160,16 @@ class DaskExecutor(Executor):
                     if mine.set_running_or_notify_cancel():
                         mine.set_exception(RunError(f"executor {self._where}: no worker is left"))
 
-    def run_on_workers(self, function: Callable[[], object]) -> None:
-        """Calls a function of this package once on each worker; what fails there is no matter here."""
-        self._client.run(function, on_error="ignore")
+    @property
+    def client_id(self) -> str:
+        """Which of the cluster's clients this is; no other one, before or after, is called so."""
+        return str(self._client.id)
+
+    def end_on_workers(self, function: Callable[..., Awaitable[object]], *arguments: object) -> None:
+        """Gives up pieces under way, then calls a function of this package once on each worker, where it may wait; what
+        fails there is no matter here."""
+        self._client.cancel(list(self._under_way))
+        self._client.run(function, *arguments, on_error="ignore")
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leaves the cluster; pieces under way are given up."""

@@ -7,7 +7,9 @@ a worker whose kernel, emulator or package differs from that of the first is ref
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
@@ -17,6 +19,9 @@ from commutant.pool import CLUSTER, DaskExecutor
 from commutant.support import OnProgress, Progress, RunError, UsageError, no_progress, plural
 from commutant.targets.base import OF_MACHINE, Job, SequenceRecord, Session, Target, WindowRecord
 from commutant.targets.registry import load_target
+
+LEFT_SECONDS = 600.0
+"""So long a worker keeps a target that nothing asks for."""
 
 
 class FarTarget:
@@ -42,9 +47,9 @@ class FarTarget:
         self._core_count = core_count
         if self._executor is None:
             self._executor = self._make()
-        workers = plural(self._executor.worker_count, "worker")
-        on_progress(Progress(text=f"starting {self.argument} on {workers}"))
-        self._description = _result(self._executor.submit(_describe, self.argument, core_count))
+        executor = self._executor
+        on_progress(Progress(text=f"starting {self.argument} on {plural(executor.worker_count, 'worker')}"))
+        self._description = _result(executor.submit(_describe, executor.client_id, self.argument, core_count))
 
     def sessions(self, count: int) -> Sequence[Session]:
         """One for each worker, whatever the number of processors here."""
@@ -56,7 +61,8 @@ class FarTarget:
         return self._executor
 
     def _run_windows(self, jobs: Sequence[Job]) -> Future[list[WindowRecord]]:
-        return self._started.submit(_run_windows, self.argument, self._core_count, self._description, list(jobs))
+        executor, what = self._started, (self.argument, self._core_count, self._description)
+        return executor.submit(_run_windows, executor.client_id, *what, list(jobs))
 
     def reseeded(self) -> Sequence[Target]:
         """The others of the target here, on the same workers."""
@@ -67,9 +73,9 @@ class FarTarget:
         return self._description
 
     def close(self) -> None:
-        """Ends the target on all workers and leaves them."""
+        """Ends what this client has started on all workers and leaves them."""
         if self._is_owner and self._executor is not None:
-            self._executor.run_on_workers(close_warm)
+            self._executor.end_on_workers(close_warm, self._executor.client_id)
             self._executor.shutdown(cancel_futures=True)
             self._executor = None
 
@@ -115,10 +121,11 @@ def on_executor(near: Target, executor: str | None) -> Target:
 
 
 class _Warm:
-    """On a worker: a target that was started, with one session, which one thread has at a time."""
+    """On a worker: a target that was started for a client, with one session, which one thread has at a time."""
 
     def __init__(self, argument: str, core_count: int) -> None:
         self.lock = threading.Lock()
+        self.last_asked = time.monotonic()
         self.target = load_target(argument)
         try:
             self.target.start(no_progress, core_count)
@@ -127,27 +134,45 @@ class _Warm:
             self.target.close()
             raise
 
+    def close(self) -> None:
+        """Waits for the batch under way, and ends the target."""
+        with self.lock:
+            self.target.close()
+
+
+_Key = tuple[str, str, int]
+"""The client, the argument of the target, and its number of cores."""
 
 _starting = threading.Lock()
-_warm: dict[tuple[str, int], _Warm] = {}  # guarded by the lock
+_warm: dict[_Key, _Warm] = {}  # guarded by the lock
 
 
-def _warmed(argument: str, core_count: int) -> _Warm:
+def _warmed(client: str, argument: str, core_count: int) -> _Warm:
+    key = client, argument, core_count
     with _starting:
-        if (argument, core_count) not in _warm:
-            _warm[argument, core_count] = _Warm(argument, core_count)
-        return _warm[argument, core_count]
+        _close_left()
+        if key not in _warm:
+            _warm[key] = _Warm(argument, core_count)
+        _warm[key].last_asked = time.monotonic()
+        return _warm[key]
 
 
-def _describe(argument: str, core_count: int) -> dict[str, object]:
-    return dict(_warmed(argument, core_count).target.describe())
+def _close_left() -> None:
+    """Ends what was not asked for a long time: its client was killed. One that lives has it started again."""
+    for key, one in list(_warm.items()):
+        if time.monotonic() - one.last_asked > LEFT_SECONDS and not one.lock.locked():
+            _warm.pop(key).close()
+
+
+def _describe(client: str, argument: str, core_count: int) -> dict[str, object]:
+    return dict(_warmed(client, argument, core_count).target.describe())
 
 
 def _run_windows(
-    argument: str, core_count: int, description: Mapping[str, object], jobs: Sequence[Job]
+    client: str, argument: str, core_count: int, description: Mapping[str, object], jobs: Sequence[Job]
 ) -> list[WindowRecord]:
     """On a worker: the windows, on what is the same as on the first worker."""
-    warm = _warmed(argument, core_count)
+    warm = _warmed(client, argument, core_count)
     own = warm.target.describe()
     for key in sorted((own.keys() | description.keys()) - OF_MACHINE):
         if own.get(key) != description.get(key):
@@ -159,9 +184,13 @@ def _run_windows(
         return list(warm.session.run(jobs))
 
 
-def close_warm() -> None:
-    """On a worker: ends the targets that run there."""
+async def close_warm(client: str) -> None:
+    """On a worker: ends the targets that run there for a client; others' batches go on."""
+    await asyncio.to_thread(_close_of, client)
+
+
+def _close_of(client: str) -> None:
     with _starting:
-        while _warm:
-            _, one = _warm.popitem()
-            one.target.close()
+        ended = [_warm.pop(key) for key in list(_warm) if key[0] == client]
+    for one in ended:
+        one.close()
