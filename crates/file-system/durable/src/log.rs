@@ -37,7 +37,7 @@ enum Entry {
     Open,
     /// It has happened.
     Kept(Record),
-    /// It has not.
+    /// It has not, or has changed nothing.
     Empty,
 }
 
@@ -50,7 +50,7 @@ struct Order {
     entries: VecDeque<Entry>,
     /// Of each object that some entry changes: the last one that does.
     changed: HashMap<InodeNumber, u64>,
-    /// Of entries.
+    /// Of entries, with what they have.
     size_bytes: usize,
     is_writing: bool,
     /// The disk has refused something: what memory has need not last.
@@ -67,12 +67,26 @@ impl Order {
         }
         self.first += end as u64;
         let records = self.entries.drain(..end).filter_map(|entry| match entry {
-            Entry::Kept(record) if !record.is_empty() => Some(record),
+            Entry::Kept(record) => Some(record),
             _ => None,
         });
         let records: Vec<_> = records.collect();
+        self.size_bytes -= end * size_of::<Entry>();
         self.size_bytes -= records.iter().map(|record| record.size_bytes).sum::<usize>();
         records
+    }
+
+    /// Drops the entries at the beginning that have nothing to last, unless those before them are being written.
+    fn skip_empty(&mut self) {
+        if self.lasting < self.first {
+            return;
+        }
+        while matches!(self.entries.front(), Some(Entry::Empty)) {
+            self.entries.pop_front();
+            self.first += 1;
+            self.size_bytes -= size_of::<Entry>();
+        }
+        self.lasting = self.first;
     }
 
     fn error(&self) -> Option<io::Error> {
@@ -97,10 +111,13 @@ impl Log {
         if let Entry::Kept(record) = &entry {
             order.size_bytes += record.size_bytes;
             for object in &record.objects {
-                order.changed.insert(object.number, place);
+                // Those of later places may have come before.
+                let last = order.changed.entry(object.number).or_default();
+                *last = place.max(*last);
             }
         }
         order.entries[index] = entry;
+        order.skip_empty();
         drop(order);
         self.moved.notify_all();
     }
@@ -153,9 +170,20 @@ impl Log {
         std::panic::catch_unwind(commit).unwrap_or_else(|_| Err(io::Error::other("a commit has panicked")))
     }
 
-    /// Waits until the last change of an object lasts.
+    /// Waits until the last change of an object lasts, of all that have been seen.
     pub(crate) fn wait_for_object(&self, number: InodeNumber) -> io::Result<()> {
-        let last = self.order().changed.get(&number).copied();
+        let mut order = self.order();
+        let end = order.first + order.entries.len() as u64;
+        // What has been seen may not be kept yet. That takes no disk.
+        let is_open = |order: &Order| {
+            let before = end.saturating_sub(order.first) as usize;
+            order.entries.iter().take(before).any(|entry| matches!(entry, Entry::Open))
+        };
+        while is_open(&order) {
+            order = self.moved.wait(order).unwrap_or_else(PoisonError::into_inner);
+        }
+        let last = order.changed.get(&number).copied();
+        drop(order);
         last.map_or_else(|| self.check(), |place| self.wait_for(place))
     }
 
@@ -172,11 +200,13 @@ impl Journal for Log {
     fn take_place(&self) -> u64 {
         let mut order = self.order();
         order.entries.push_back(Entry::Open);
+        order.size_bytes += size_of::<Entry>();
         order.first + order.entries.len() as u64 - 1
     }
 
     fn keep(&self, place: u64, changes: &Changes<'_>) {
-        self.settle(place, Entry::Kept(Record::of(changes)));
+        let record = Record::of(changes);
+        self.settle(place, if record.is_empty() { Entry::Empty } else { Entry::Kept(record) });
     }
 
     fn give_back(&self, place: u64) {
@@ -222,13 +252,73 @@ mod tests {
     use redb::backends::InMemoryBackend;
     use transact::Journal as _;
 
-    use super::Log;
+    use posix_calls::InodeNumber;
+
+    use super::{Entry, Log};
+    use crate::record::{ObjectRecord, Record};
     use crate::storage::Storage;
     use crate::store::Store;
 
     fn log() -> Log {
         let storage = Storage { records: Box::new(InMemoryBackend::new()), pages: Box::new(InMemoryBackend::new()) };
         Log::new(Store::create(storage, [1; 16], 0).unwrap().0)
+    }
+
+    const OBJECT: InodeNumber = InodeNumber(7);
+
+    /// What changes an object, of which the store has no record.
+    fn change() -> Entry {
+        let object = ObjectRecord {
+            number: OBJECT,
+            made: None,
+            cut_to: None,
+            writes: Vec::new(),
+            size_bytes: None,
+            touched: None,
+            attributes: Vec::new(),
+        };
+        Entry::Kept(Record { objects: vec![object], ..Record::default() })
+    }
+
+    #[test]
+    fn the_last_change_of_an_object_is_that_of_the_last_place() {
+        let log = log();
+        let [first, second, third] = [(); 3].map(|()| log.take_place());
+        log.settle(third, change());
+        log.settle(first, change());
+        assert_eq!(log.order().changed[&OBJECT], third);
+        log.give_back(second);
+        log.wait_for_object(OBJECT).unwrap();
+        assert!(log.order().lasting > third);
+    }
+
+    #[test]
+    fn what_is_seen_and_not_kept_yet_is_waited_for() {
+        let log = &log();
+        let place = log.take_place();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(50));
+                log.settle(place, change());
+            });
+            log.wait_for_object(OBJECT).unwrap();
+            assert!(log.order().lasting > place);
+        });
+    }
+
+    #[test]
+    fn transactions_that_change_nothing_leave_nothing() {
+        let log = log();
+        let look = || log.give_back(log.take_place());
+        (0..100).for_each(|_| look());
+        assert_eq!(log.order().entries.len(), 0);
+        let changes = log.take_place();
+        (0..100).for_each(|_| look());
+        log.settle(changes, change());
+        assert_eq!(log.order().size_bytes, 101 * size_of::<Entry>(), "so that who does not wait does so at last");
+        log.wait_for(changes).unwrap();
+        let order = log.order();
+        assert_eq!((order.entries.len(), order.size_bytes, order.lasting), (0, 0, 201));
     }
 
     #[test]

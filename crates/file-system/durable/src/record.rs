@@ -9,7 +9,7 @@ pub(crate) struct Record {
     pub(crate) moment_ns: i64,
     pub(crate) names: Vec<NameRecord>,
     pub(crate) objects: Vec<ObjectRecord>,
-    /// Of data and names, for who bounds what waits.
+    /// Of all it has, for who bounds what waits.
     pub(crate) size_bytes: usize,
 }
 
@@ -36,7 +36,7 @@ impl Record {
     pub(crate) fn of(changes: &Changes<'_>) -> Record {
         let mut record = Record { moment_ns: changes.moment_ns().unwrap_or(0) as i64, ..Record::default() };
         for changed in changes.names() {
-            record.size_bytes += changed.name.len();
+            record.size_bytes += size_of::<NameRecord>() + changed.name.len();
             record.names.push(NameRecord {
                 directory: changed.directory,
                 name: changed.name[..].into(),
@@ -47,7 +47,8 @@ impl Record {
         for changed in changes.objects() {
             let writes: Vec<(u64, Box<[u8]>)> =
                 changed.data.writes().map(|(offset, bytes)| (offset, bytes.into())).collect();
-            record.size_bytes += size_of::<ObjectRecord>() + writes.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+            record.size_bytes += size_of::<ObjectRecord>() + size_of_val(changed.attributes) + size_of_val(&writes[..]);
+            record.size_bytes += writes.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
             record.objects.push(ObjectRecord {
                 number: changed.number,
                 made: changed.made.cloned(),
