@@ -112,15 +112,18 @@ fn run<'f, T>(
         let mut keep = |changes: &Changes<'_>| place.iter().for_each(|place| place.keep(changes));
         let ended = scope.calls.end(outcome.is_ok(), &scope.hooks, &mut keep);
         let is_done = matches!(ended, Ok(End::Done));
-        let lasts = match &place {
-            Some(place) if is_done => place.wait(outcome.is_ok()),
-            Some(place) => {
-                place.give_back();
-                Ok(())
+        if !is_done {
+            place.iter().for_each(|place| place.give_back());
+        }
+        let mut lasts = Ok(());
+        mem::take(&mut scope.hooks).run(is_done && outcome.is_ok(), || {
+            if let Some(place) = place.iter().find(|_| is_done) {
+                // Others change what they like now.
+                attempts.let_others();
+                lasts = place.wait(outcome.is_ok());
             }
-            None => Ok(()),
-        };
-        mem::take(&mut scope.hooks).run(is_done && outcome.is_ok(), lasts.is_ok());
+            lasts.is_ok()
+        });
         match ended? {
             End::Done => return lasts.and(outcome),
             End::Stale(lost_by) => attempts.lose(lost_by),
@@ -175,6 +178,6 @@ impl Drop for Scope<'_> {
             let _ = self.calls.end(false, &Hooks::default(), &mut |_| ());
         }
         // Who has heard of the end is not among them.
-        mem::take(&mut self.hooks).run(false, false);
+        mem::take(&mut self.hooks).run(false, || true);
     }
 }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::{self, Vec};
 use core::cell::{Cell, RefCell};
-use core::fmt;
+use core::{fmt, mem};
 
 use commit::Operation;
 use sync::mutant::planted;
@@ -61,17 +61,28 @@ pub(crate) struct Hooks<'h> {
     are_prepared: Cell<bool>,
 }
 
-/// Who is still to hear of the end.
-struct Unheard<'h> {
+/// Who is still to hear of the end: participants, then whoever says whether it lasts, then the closures of the end that has come.
+struct Unheard<'h, L: FnOnce() -> bool> {
     has_happened: bool,
     participants: vec::IntoIter<Box<dyn Participant + 'h>>,
+    lasts: Option<L>,
+    hooks: Hooks<'h>,
     closures: VecDeque<Hook<'h>>,
 }
 
-impl Unheard<'_> {
+impl<L: FnOnce() -> bool> Unheard<'_, L> {
     fn tell(&mut self) {
         for mut participant in self.participants.by_ref() {
             if self.has_happened { participant.commit() } else { participant.abort() }
+        }
+        if let Some(lasts) = self.lasts.take() {
+            let is_commit = lasts() && self.has_happened;
+            let hooks = mem::take(&mut self.hooks);
+            self.closures = if is_commit {
+                hooks.on_commit.into_inner().into()
+            } else {
+                hooks.on_abort.into_inner().into_iter().rev().collect()
+            };
         }
         while let Some(hook) = self.closures.pop_front() {
             hook();
@@ -79,7 +90,7 @@ impl Unheard<'_> {
     }
 }
 
-impl Drop for Unheard<'_> {
+impl<L: FnOnce() -> bool> Drop for Unheard<'_, L> {
     /// Where one of them panics, the others hear of it all the same.
     fn drop(&mut self) {
         if !planted("transact: after a panic at the end the others do not hear of it") {
@@ -154,15 +165,11 @@ impl<'h> Hooks<'h> {
         self.participants.borrow_mut().iter_mut().for_each(|participant| participant.opened());
     }
 
-    /// Lets participants do as the transaction does, and runs the closures of the end that has come: of a commit in their order,
-    /// of an abort the last ones first, as one undoes. What has happened and need not last is no commit to them.
-    pub(crate) fn run(self, has_happened: bool, lasts: bool) {
-        let participants = self.participants.into_inner().into_iter();
-        let closures = if has_happened && lasts {
-            self.on_commit.into_inner().into()
-        } else {
-            self.on_abort.into_inner().into_iter().rev().collect()
-        };
-        Unheard { has_happened, participants, closures }.tell();
+    /// Lets participants do as the transaction does, waits for what says whether it lasts, and runs the closures of the end that
+    /// has come: of a commit in their order, of an abort the last ones first, as one undoes. What has happened and need not
+    /// last is no commit to closures. No participant is kept from others by that wait.
+    pub(crate) fn run(self, has_happened: bool, lasts: impl FnOnce() -> bool) {
+        let participants = self.participants.take().into_iter();
+        Unheard { has_happened, participants, lasts: Some(lasts), hooks: self, closures: VecDeque::new() }.tell();
     }
 }

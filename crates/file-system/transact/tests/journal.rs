@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use posix_calls::{AttributeChange, Kind, PermissionChange};
 use scalefs::{FileSystem, OwnedConfig};
-use transact::{Changes, Journal, journaled};
+use transact::{Changes, Journal, Participant, Refused, journaled};
 
 fn files() -> FileSystem {
     FileSystem::create(OwnedConfig { core_count: 4, ..OwnedConfig::default() }).unwrap()
@@ -220,6 +220,61 @@ fn who_rests_on_what_was_before_has_an_earlier_place() {
         assert_eq!(kept.len(), usize::from(removed.is_ok()) + usize::from(rested.is_ok()));
         assert!(!kept.is_empty());
     }
+}
+
+/// Notes what comes when.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<&'static str>>>);
+
+impl Notes {
+    fn note(&self, what: &'static str) {
+        self.0.lock().unwrap().push(what);
+    }
+}
+
+impl Journal for Notes {
+    fn take_place(&self) -> u64 {
+        0
+    }
+
+    fn keep(&self, _: u64, _: &Changes<'_>) {
+        self.note("kept");
+    }
+
+    fn give_back(&self, _: u64) {}
+
+    fn wait(&self, _: u64) -> io::Result<()> {
+        self.note("lasts");
+        Ok(())
+    }
+}
+
+struct Takes(Notes);
+
+impl Participant for Takes {
+    fn prepare(&mut self) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn commit(&mut self) {
+        self.0.note("commit");
+    }
+
+    fn abort(&mut self) {
+        self.0.note("abort");
+    }
+}
+
+#[test]
+fn participants_do_not_wait_for_the_journal() {
+    let (files, notes) = (files(), Notes::default());
+    journaled(&files, &notes, |t| {
+        t.take_part(Takes(notes.clone()));
+        t.on_commit(|| notes.note("closure"));
+        t.create("f")
+    })
+    .unwrap();
+    assert_eq!(*notes.0.lock().unwrap(), ["kept", "commit", "lasts", "closure"]);
 }
 
 #[cfg(fuzzing)]
