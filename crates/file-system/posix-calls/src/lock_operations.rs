@@ -64,7 +64,7 @@ impl LockRange {
 pub struct LockRequest {
     /// Whose lock.
     pub kind: LockKind,
-    /// The bytes: all of a whole file.
+    /// The bytes; of a whole file always all.
     pub range: LockRange,
     /// Locked so; or unlocked.
     pub mode: Option<LockMode>,

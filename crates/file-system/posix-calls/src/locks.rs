@@ -70,20 +70,26 @@ fn check<'v, D: DataOperations>(process: &'v D, fd: u32, request: &LockRequest) 
     if is_open_for_it || planted("calls: any descriptor locks anything") { Ok(found) } else { Err(Errno::EBADF) }
 }
 
+/// A request as locks are made: of a whole file for all of it, of a range with a byte.
+fn checked(request: &LockRequest) -> Result<LockRequest, Errno> {
+    let range = if request.kind == LockKind::WholeFile { LockRange::ALL } else { request.range };
+    if range.first <= range.last { Ok(LockRequest { range, ..*request }) } else { Err(Errno::EINVAL) }
+}
+
 /// Locks or unlocks bytes of a file, or all of it; [`LockRefusal::Busy`] where the caller is to wait.
 ///
 /// POSIX `fcntl` with F_SETLK, Linux `fcntl_setlk`, `flock_lock_inode`.
 ///
 /// # Errors
 /// EBADF if the descriptor is not open, or not for reading what is locked as shared, or for writing what is locked as exclusive;
-/// EAGAIN where another's lock is in the way, EDEADLK where processes would wait for each other, ENOLCK without memory.
+/// EINVAL for a range whose last byte is before its first; EAGAIN where another's lock is in the way, EDEADLK where processes would wait for each other, ENOLCK without memory.
 pub fn ask<D: LockOperations>(
     process: &D,
     fd: u32,
     request: &LockRequest,
     patience: Patience,
 ) -> Result<(), LockRefusal> {
-    process.set_lock(fd, check(process, fd, request)?, request, patience)
+    process.set_lock(fd, check(process, fd, request)?, &checked(request)?, patience)
 }
 
 /// [`ask`] of who does not wait.
@@ -142,7 +148,7 @@ pub fn until_locked(
 /// POSIX `fcntl` with F_GETLK, Linux `fcntl_getlk`.
 ///
 /// # Errors
-/// EBADF if the descriptor is not open.
+/// EBADF if the descriptor is not open, EINVAL for a range whose last byte is before its first.
 pub fn in_the_way<D: LockOperations>(
     process: &D,
     fd: u32,
@@ -152,5 +158,5 @@ pub fn in_the_way<D: LockOperations>(
     if is_handle(process, found)? {
         return Err(Errno::EBADF);
     }
-    Ok(process.foreign_lock(found, request)?)
+    Ok(process.foreign_lock(found, &checked(request)?)?)
 }

@@ -172,3 +172,25 @@ fn memory_of_one_kind_of_object_comes_back_for_any_kind() {
         assert!(again.iter().zip(before).all(|(again, before)| *again >= before / 2), "{again:?} after {before:?}");
     }
 }
+
+#[test]
+fn ranges_of_locks_are_looked_at() {
+    let files = FileSystem::create(OwnedConfig::default()).unwrap();
+    let root = files.root().unwrap();
+    let file = root.create("f").unwrap();
+    let other = root.open_with("f", OpenOptions::new().write(true)).unwrap();
+    let request = |kind, first, last| posix_calls::LockRequest {
+        kind,
+        range: posix_calls::LockRange { first, last },
+        mode: Some(posix_calls::LockMode::Exclusive),
+        seen_as: 1,
+    };
+    let nothing = request(posix_calls::LockKind::Description, 10, 5);
+    for refused in [file.set_lock(&nothing).err(), file.lock_in_the_way(&nothing).err()] {
+        assert_eq!(refused.map(|error| error.raw_os_error()), Some(Some(posix_calls::Errno::EINVAL.number())));
+    }
+    let whole = |first| request(posix_calls::LockKind::WholeFile, first, first);
+    file.set_lock(&whole(10)).unwrap();
+    let found = other.lock_in_the_way(&whole(20)).unwrap().map(|found| found.range);
+    assert_eq!(found, Some(posix_calls::LockRange::ALL));
+}
