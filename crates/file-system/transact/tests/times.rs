@@ -10,7 +10,7 @@ use posix_calls::attributes::{self, NewTime};
 use posix_calls::directories;
 use posix_calls::names;
 use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start};
-use transact::{Decided, Sharing, Transactional};
+use transact::{Decided, Sharing, Transactional, Transactions as _};
 
 static CLOCK: AtomicU64 = AtomicU64::new(1);
 
@@ -172,4 +172,16 @@ fn faults_are_found() {
     sync::mutant::must_be_caught("transact: what was made keeps the time of its call", || {
         over_plain!(changes_together)
     });
+}
+
+/// Sizes are locked before times, wherever the two files lie.
+#[test]
+fn times_of_one_file_are_set_together_with_data_of_another() {
+    let files = scalefs::FileSystem::create(Default::default()).unwrap();
+    files.transaction(|t| t.create("a").and_then(|()| t.create("b"))).unwrap();
+    for (set, longer) in [("a", "b"), ("b", "a")] {
+        let at = NewTime::At(1);
+        files.transaction(|t| t.set_times(set, (at, at)).and_then(|()| t.append(longer, "1"))).unwrap();
+        assert_eq!(files.root().unwrap().metadata(longer).unwrap().size_bytes, 1);
+    }
 }

@@ -4,7 +4,10 @@ use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
-const RANK_MAXIMUM: LockRank = LockRank(250);
+/// Those of objects with fewer words come first: a core may keep one of each kind, in that order.
+const fn rank(words: usize) -> LockRank {
+    LockRank(240 + words as u8)
+}
 
 /// Words of an object that only rise within a generation. One line.
 #[repr(align(64))]
@@ -106,7 +109,7 @@ impl<const WORDS: usize> Maximum<WORDS> {
     }
 
     pub(crate) fn lock<'o>(&'o self, core: &'o Core<'_>, wait: &impl Wait) -> CoreLockGuard<'o> {
-        self.lock.lock(core, RANK_MAXIMUM, wait)
+        self.lock.lock(core, const { rank(WORDS) }, wait)
     }
 
     /// The generation in which whoever raises now does so.
