@@ -28,8 +28,6 @@ pub(crate) fn open(path: &Path) -> Result<Folder, OpenError> {
     let system = |action: &str| OpenError::system(format!("{action} {}", path.display()));
     if !path.exists() {
         fs::create_dir(path).map_err(system("make"))?;
-        sync_folder(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
-            .map_err(system("sync the folder of"))?;
     }
     if !path.is_dir() {
         return Err(OpenError::NotAnInstance(path.into()));
@@ -51,11 +49,16 @@ pub(crate) fn open(path: &Path) -> Result<Folder, OpenError> {
     let pages = lock(path, "pages", true)?;
     // Whoever had the lock may have finished it.
     if path.join("records").exists() {
+        // And may have died before its name lasted.
+        sync_folder(path).map_err(system("sync"))?;
         return Ok(Folder::Whole(Storage { records: lock(path, "records", false)?, pages }));
     }
     if !PageFile::is_unused(&*pages).map_err(system("read the page file of"))? {
         return Err(OpenError::damaged("it has a page file that was used, and no records"));
     }
+    // Whoever has made the folder need not have waited for that: what has records has a folder that lasts.
+    sync_folder(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+        .map_err(system("sync the folder of"))?;
     let records = path.join("records.new");
     if records.exists() {
         fs::remove_file(&records).map_err(system("begin again in"))?;
