@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::{self, Vec};
+use core::any::Any;
 use core::cell::{Cell, RefCell};
 use core::{fmt, mem};
 
@@ -31,7 +32,7 @@ pub trait Participant {
     }
 
     /// The operation is decided, or is not to happen: replaces its marks, if some were placed. No other operation of its core has
-    /// begun.
+    /// begun. If it panics, the transaction goes on to its end first, where there is `std`.
     fn unmark(&mut self, _has_happened: bool) {}
 
     /// The operation is open: who looks at what it changes and decides has revoked it, and then it opens again. All that the
@@ -51,6 +52,30 @@ pub struct Refused;
 
 type Hook<'h> = Box<dyn FnOnce() + 'h>;
 
+/// What somebody has panicked with.
+type Panic = Box<dyn Any + Send>;
+
+/// Runs what may panic; without `std` the panic goes on.
+fn catch(act: impl FnOnce()) -> Option<Panic> {
+    #[cfg(feature = "front")]
+    return std::panic::catch_unwind(core::panic::AssertUnwindSafe(act)).err();
+    #[cfg(not(feature = "front"))]
+    {
+        act();
+        None
+    }
+}
+
+/// Lets a panic go on, unless another one does.
+fn resume(panic: Option<Panic>) {
+    #[cfg(feature = "front")]
+    if let Some(panic) = panic.filter(|_| !std::thread::panicking()) {
+        std::panic::resume_unwind(panic);
+    }
+    #[cfg(not(feature = "front"))]
+    drop(panic);
+}
+
 /// Closures for either end of a transaction, and its participants.
 #[derive(Default)]
 pub(crate) struct Hooks<'h> {
@@ -59,6 +84,8 @@ pub(crate) struct Hooks<'h> {
     on_abort: RefCell<Vec<Hook<'h>>>,
     /// However often the commit looks for space.
     are_prepared: Cell<bool>,
+    /// Of a participant that was to replace its marks: it goes on when all is done that follows from the decision.
+    panicked: Cell<Option<Panic>>,
 }
 
 /// Who is still to hear of the end: participants, then whoever says whether it lasts, then the closures of the end that has come.
@@ -122,7 +149,11 @@ impl Marked<'_, '_> {
 impl Drop for Marked<'_, '_> {
     fn drop(&mut self) {
         let mut participants = self.hooks.participants.borrow_mut();
-        participants.iter_mut().for_each(|participant| participant.unmark(self.has_happened));
+        for participant in participants.iter_mut() {
+            if let Some(panic) = catch(|| participant.unmark(self.has_happened)) {
+                self.hooks.panicked.set(Some(panic));
+            }
+        }
     }
 }
 
@@ -170,6 +201,8 @@ impl<'h> Hooks<'h> {
     /// last is no commit to closures. No participant is kept from others by that wait.
     pub(crate) fn run(self, has_happened: bool, lasts: impl FnOnce() -> bool) {
         let participants = self.participants.take().into_iter();
+        let panicked = self.panicked.take();
         Unheard { has_happened, participants, lasts: Some(lasts), hooks: self, closures: VecDeque::new() }.tell();
+        resume(panicked);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, Read as _, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -275,6 +276,37 @@ fn participants_do_not_wait_for_the_journal() {
     })
     .unwrap();
     assert_eq!(*notes.0.lock().unwrap(), ["kept", "commit", "lasts", "closure"]);
+}
+
+struct Panics;
+
+impl Participant for Panics {
+    fn prepare(&mut self) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn unmark(&mut self, _: bool) {
+        panic!("of a participant");
+    }
+
+    fn commit(&mut self) {}
+
+    fn abort(&mut self) {}
+}
+
+#[test]
+fn what_has_happened_is_kept_though_a_participant_panics_then() {
+    let (files, notes) = (files(), Notes::default());
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        journaled(&files, &notes, |t| {
+            t.take_part(Panics);
+            t.take_part(Takes(notes.clone()));
+            t.create("f")
+        })
+    }));
+    assert!(panicked.is_err_and(|panic| panic.downcast_ref() == Some(&"of a participant")));
+    assert_eq!(*notes.0.lock().unwrap(), ["kept", "commit", "lasts"]);
+    assert!(files.root().unwrap().metadata("f").is_ok());
 }
 
 #[cfg(fuzzing)]
