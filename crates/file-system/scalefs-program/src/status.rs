@@ -7,7 +7,7 @@ use nix::sys::statvfs::statvfs;
 use crate::mount_point::canonical;
 use crate::mounts::{self, Mounted};
 use crate::options::StatusOptions;
-use crate::run::names::{self, Request};
+use crate::run::names::{self, Request, Silence};
 use crate::run::{DAMAGED, WHOLE};
 
 /// `scalefs status`.
@@ -37,10 +37,10 @@ pub(crate) fn status(options: &StatusOptions) -> Result<ExitCode, String> {
     }
 }
 
-/// Asks a tree; nothing comes of one that is only listed and has ended since.
-fn ask(name: &str, request: Request, is_named: bool) -> Result<Option<String>, String> {
+/// Asks a tree; nothing comes of one that is only listed and has ended since, or is no one's whom we ask.
+fn ask(name: &str, request: Request, is_named: bool) -> Result<Option<String>, Silence> {
     match names::ask(name, request) {
-        Err(_) if !is_named => Ok(None),
+        Err(Silence::NoTree | Silence::Foreign { .. }) if !is_named => Ok(None),
         said => said.map(Some),
     }
 }
@@ -49,7 +49,16 @@ fn ask(name: &str, request: Request, is_named: bool) -> Result<Option<String>, S
 fn check(trees: &[String], is_named: bool) -> Result<ExitCode, String> {
     let mut code = ExitCode::SUCCESS;
     for name in trees {
-        let Some(said) = ask(name, Request::Check, is_named)? else { continue };
+        let said = match ask(name, Request::Check, is_named) {
+            Ok(Some(said)) => said,
+            Ok(None) => continue,
+            Err(silence) if is_named => return Err(silence.of(name)),
+            Err(silence) => {
+                code = ExitCode::FAILURE;
+                println!("{name}: not looked at: {}", silence.of(name));
+                continue;
+            }
+        };
         let mut lines: Vec<&str> = said.lines().collect();
         let end = lines.pop().unwrap_or_default();
         let is_to_its_end = [WHOLE, DAMAGED].contains(&end);
@@ -76,8 +85,14 @@ fn list_trees(trees: &[String], is_named: bool) -> Result<(), String> {
         "supervisor", "size MiB", "used MiB", "files", "processes", "name"
     );
     for name in trees {
-        let Some(said) = ask(name, Request::Status, is_named)?.filter(|said| is_named || !said.is_empty()) else {
-            continue;
+        let said = match ask(name, Request::Status, is_named) {
+            Ok(Some(said)) => said,
+            Ok(None) => continue,
+            Err(silence) if is_named => return Err(silence.of(name)),
+            Err(silence) => {
+                println!("{0:>10} {0:>10} {0:>10} {0:>10} {0:>10}  {name:<16} {1}", "-", silence.of(name));
+                continue;
+            }
         };
         let fields: Vec<&str> = said.splitn(6, ' ').collect();
         let [supervisor, size, used, files, processes, top] = fields[..] else {

@@ -8,7 +8,7 @@ pub(crate) fn stop(name: Option<&str>) -> Result<(), String> {
         Some(name) => name.to_owned(),
         None => only(names::all()?)?,
     };
-    names::ask(&name, Request::Stop).map(drop)
+    names::ask(&name, Request::Stop).map(drop).map_err(|silence| silence.of(&name))
 }
 
 /// The one tree that there is.

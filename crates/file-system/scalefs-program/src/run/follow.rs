@@ -32,9 +32,7 @@ pub(crate) fn follow(follows: &Follows) -> Result<ExitCode, String> {
     let instance = SharedInstance::attach(memory).map_err(|error| error.to_string())?;
     let tree = Tree { instance, listener, to: follows.to.clone() };
     let mut heir = Heir::start(&tree);
-    let ended = supervisor::supervise(&tree, &signals, &mut heir)?;
-    tree.finish()?;
-    Ok(ended)
+    supervisor::supervise(&tree, &signals, &mut heir)
 }
 
 /// Waits for the end of the process of which this one is a child.

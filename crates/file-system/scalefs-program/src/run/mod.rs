@@ -60,7 +60,5 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     start::start(&made, options, (&top, &program), mask)?;
     let tree = Tree { instance: made.instance, listener, to: options.to.clone() };
     let mut heir = Heir::start(&tree);
-    let ended = supervisor::supervise(&tree, &signals, &mut heir)?;
-    tree.finish()?;
-    Ok(ended)
+    Ok(supervisor::supervise(&tree, &signals, &mut heir)?)
 }

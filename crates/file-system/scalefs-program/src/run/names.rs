@@ -4,20 +4,31 @@
 //! ```text
 //! @scalefs/USER/NAME   one request a connection: status, check or stop, and a line end; what comes back ends with the connection
 //! ```
-//! Both sides ask the system who the other one is: anybody may listen under a name that looks like another user's.
+//! Both sides ask the system who the other one is: anybody may listen under a name that looks like another user's. Who does not answer in
+//! time is not waited for; a check, and an end, which take as long as they take, are asked of who has just answered.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use shared_instance::peer;
 
 const LONGEST_NAME: usize = 64;
 /// So long a request may take to come.
 const PATIENCE: Duration = Duration::from_millis(200);
 const SOCKETS: &str = "/proc/net/unix";
+/// So long who looks after a tree may take to say that it is there.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+/// So often a tree is asked whose supervisors end without an answer, and so long is waited in between: another takes its place.
+const ATTEMPTS: usize = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+/// What those hear who have asked for the end of a tree, when it has ended.
+pub(super) const ENDED: &[u8] = b"ended\n";
 
 /// What is asked of who looks after a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +53,52 @@ impl Request {
     }
 }
 
+/// Why nothing was said of a tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    NoTree,
+    /// Somebody else listens there.
+    Foreign {
+        process: i32,
+        user: u32,
+    },
+    NoAnswer,
+    Failed(String),
+}
+
+impl Silence {
+    /// For who has asked for the tree of a name.
+    pub(crate) fn of(self, name: &str) -> String {
+        match self {
+            Silence::NoTree => format!("there is no tree {name}: scalefs status lists those that are"),
+            Silence::Foreign { process, user } => {
+                format!("process {process} of user {user} has taken the name {name}, and is not asked")
+            }
+            Silence::NoAnswer => format!(
+                "the tree {name} does not answer: expected that within {} s; its supervisor may be stopped",
+                ANSWERS_WITHIN.as_secs()
+            ),
+            Silence::Failed(why) => format!("the tree {name}: {why}"),
+        }
+    }
+}
+
+impl From<std::io::Error> for Silence {
+    fn from(error: std::io::Error) -> Silence {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Silence::NoAnswer,
+            ErrorKind::ConnectionRefused => Silence::NoTree,
+            _ => Silence::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Errno> for Silence {
+    fn from(errno: Errno) -> Silence {
+        Silence::from(std::io::Error::from(errno))
+    }
+}
+
 fn user() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
@@ -59,9 +116,9 @@ pub(crate) fn check(name: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     match !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(is_plain) {
         true => Ok(()),
-        false => {
-            Err(format!("--instance: expected up to {LONGEST_NAME} letters, digits, dots or dashes, got {name:?}"))
-        }
+        false => Err(format!(
+            "--instance: expected up to {LONGEST_NAME} letters, digits, dots, dashes or underscores, got {name:?}"
+        )),
     }
 }
 
@@ -91,25 +148,66 @@ pub(super) fn asked(listener: &UnixListener) -> Option<(Request, UnixStream)> {
     Some((request, stream))
 }
 
-/// Asks who looks after a tree, and returns all that it says until it has ended with that.
-pub(crate) fn ask(name: &str, request: Request) -> Result<String, String> {
-    let wrong = |error: std::io::Error| format!("the tree {name}: {error}");
-    let mut stream = UnixStream::connect_addr(&address(name)?)
-        .map_err(|_| format!("there is no tree {name}: scalefs status lists those that are"))?;
-    let (process, listening) = peer(stream.as_fd()).map_err(wrong)?;
-    if listening != user() {
-        return Err(format!("process {process} of user {listening} has taken the name {name}, and is not asked"));
+/// A connection to who listens at a name of this user's, which is made, read and written within some time.
+fn connected(name: &str) -> Result<UnixStream, Silence> {
+    let stream = UnixStream::from(socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?);
+    // The system has this limit for who waits to be connected, too.
+    stream.set_write_timeout(Some(ANSWERS_WITHIN))?;
+    stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    let address = UnixAddr::new_abstract(format!("{}{name}", prefix(user())).as_bytes())?;
+    connect(stream.as_raw_fd(), &address)?;
+    match peer(stream.as_fd())? {
+        (_, listening) if listening == user() => Ok(stream),
+        (process, user) => Err(Silence::Foreign { process, user }),
     }
-    writeln!(stream, "{}", request.word()).map_err(wrong)?;
-    let mut said = Vec::new();
-    stream.read_to_end(&mut said).map_err(wrong)?;
-    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
-/// The names of the user's trees, sorted.
+/// What is said to a request; nothing if who was asked has ended first.
+fn exchange(name: &str, request: Request) -> Result<Option<Vec<u8>>, Silence> {
+    let mut stream = connected(name)?;
+    if request != Request::Status {
+        stream.set_read_timeout(None)?;
+    }
+    let mut said = Vec::new();
+    match writeln!(stream, "{}", request.word()).and_then(|()| stream.read_to_end(&mut said)) {
+        Ok(_) => {}
+        Err(error) if [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind()) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let is_answer = match request {
+        Request::Status => !said.is_empty(),
+        // A process of its own has looked, and may have ended by that.
+        Request::Check => true,
+        Request::Stop => said == ENDED,
+    };
+    Ok(is_answer.then_some(said))
+}
+
+/// Asks who looks after a tree, and returns all that it says until it has ended with that. If it is killed first, who takes its place
+/// is asked.
+pub(crate) fn ask(name: &str, request: Request) -> Result<String, Silence> {
+    for attempt in 0..ATTEMPTS {
+        let said = match (exchange(name, Request::Status), request) {
+            (Ok(Some(_)), Request::Check | Request::Stop) => exchange(name, request),
+            (said, _) => said,
+        };
+        match said {
+            Ok(Some(said)) => return Ok(String::from_utf8_lossy(&said).into_owned()),
+            Ok(None) => thread::sleep(PAUSE),
+            // It was there before.
+            Err(Silence::NoTree) if request == Request::Stop && attempt > 0 => return Ok(String::new()),
+            Err(silence) => return Err(silence),
+        }
+    }
+    Err(Silence::NoAnswer)
+}
+
+/// The names of the user's trees, sorted: where no one else listens, as far as that is known in time.
 pub(crate) fn all() -> Result<Vec<String>, String> {
     let text = std::fs::read(SOCKETS).map_err(|error| format!("{SOCKETS}: {error}"))?;
-    Ok(names_in(&String::from_utf8_lossy(&text), user()))
+    let mut names = names_in(&String::from_utf8_lossy(&text), user());
+    names.retain(|name| !matches!(connected(name), Err(Silence::Foreign { .. } | Silence::NoTree)));
+    Ok(names)
 }
 
 /// The names in the list of sockets, whose last column is the address.
@@ -125,6 +223,9 @@ fn names_in(sockets: &str, user: u32) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -155,18 +256,78 @@ mod tests {
             let name = name.clone();
             move || ask(&name, Request::Stop)
         });
+        let mut was_asked = false;
         let answered = loop {
-            if let Some((request, mut stream)) = asked(&listener) {
-                stream.write_all(b"done").expect("it listens");
-                break request;
+            match asked(&listener) {
+                Some((Request::Status, mut stream)) => stream.write_all(b"there").expect("it listens"),
+                // As if who was asked were killed: the next one is asked.
+                Some((Request::Stop, _)) if !was_asked => was_asked = true,
+                Some((request, mut stream)) => {
+                    stream.write_all(ENDED).expect("it listens");
+                    break request;
+                }
+                None => {}
             }
         };
-        assert_eq!((answered, asking.join().expect("it ends")), (Request::Stop, Ok("done".to_owned())));
+        let heard = String::from_utf8_lossy(ENDED).into_owned();
+        assert_eq!((answered, asking.join().expect("it ends")), (Request::Stop, Ok(heard)));
         // What is no request is not answered.
         let mut other = UnixStream::connect_addr(&address(&name).expect("plain")).expect("it listens");
         other.write_all(b"status please\n").expect("it listens");
         assert!(asked(&listener).is_none());
         drop(listener);
-        assert!(ask(&name, Request::Status).is_err_and(|said| said.contains("there is no tree")));
+        assert_eq!(ask(&name, Request::Status), Err(Silence::NoTree));
+    }
+
+    /// It is stopped, say; and others have asked before, in vain.
+    #[test]
+    fn who_does_not_answer_is_not_waited_for() {
+        let name = format!("silent-{}", std::process::id());
+        let listener = listen(&name).expect("no one else has it");
+        assert_eq!(ask(&name, Request::Status), Err(Silence::NoAnswer));
+        assert!(all().expect("Linux").contains(&name));
+        nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).expect("a number")).expect("ours");
+        assert_eq!(ask(&name, Request::Stop), Err(Silence::NoAnswer));
+    }
+
+    #[test]
+    fn a_name_that_another_user_has_taken_is_not_listed() {
+        if user() != 0 {
+            eprintln!("not tested: it takes root to be another user");
+            return;
+        }
+        let name = format!("foreign-{}", std::process::id());
+        let script = format!(
+            "import socket as s; l = s.socket(s.AF_UNIX); l.bind('\\0scalefs/0/{name}'); l.listen(); print(flush=True); l.accept(); import sys; sys.stdin.read()"
+        );
+        let mut other = std::process::Command::new("python3");
+        other.args(["-c", &script]).uid(65534).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut other = other.spawn().expect("there is python3");
+        let mut line = String::new();
+        BufReader::new(other.stdout.take().expect("piped")).read_line(&mut line).expect("it says when it listens");
+        assert_eq!(line, "\n");
+        assert!(!all().expect("Linux").contains(&name));
+        assert!(matches!(ask(&name, Request::Stop), Err(Silence::Foreign { user: 65534, .. })));
+        drop(other.stdin.take());
+        other.wait().expect("ours");
+    }
+
+    #[test]
+    fn who_has_asked_for_an_end_hears_of_it_though_no_one_says_it() {
+        let name = format!("killed-{}", std::process::id());
+        let listener = listen(&name).expect("no one else has it");
+        let asking = std::thread::spawn({
+            let name = name.clone();
+            move || ask(&name, Request::Stop)
+        });
+        loop {
+            match asked(&listener) {
+                Some((Request::Stop, _)) => break,
+                Some((_, mut stream)) => stream.write_all(b"there").expect("it listens"),
+                None => {}
+            }
+        }
+        drop(listener);
+        assert_eq!(asking.join().expect("it ends"), Ok(String::new()));
     }
 }

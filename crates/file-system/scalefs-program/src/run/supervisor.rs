@@ -41,8 +41,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// All processes are to end: who waits for that, and since when.
 struct Stopping {
     since: Instant,
-    /// Kept until this process ends.
-    _waiting: Vec<UnixStream>,
+    waiting: Vec<UnixStream>,
 }
 
 /// A process that is watched.
@@ -76,24 +75,36 @@ fn open_as_many_as_allowed() {
     }
 }
 
-/// Waits for all processes of the tree; returns how the first one ended.
+/// Waits for all processes of the tree, and copies it out; returns how the first one ended.
 pub(super) fn supervise(tree: &Tree, signals: &SignalFd, heir: &mut Heir) -> Result<ExitCode, String> {
     let (files, control, is_over) = (tree.instance.files(), tree.instance.control(), AtomicBool::new(false));
-    thread::scope(|scope| {
+    let mut stopping = None;
+    let ended = thread::scope(|scope| {
         let maintenance = scope.spawn(|| maintain(files, control, &is_over));
-        let ended = look_after(tree, signals, heir);
+        let ended = look_after(tree, signals, heir, &mut stopping);
         is_over.store(true, Ordering::Relaxed);
         maintenance.thread().unpark();
         ended
-    })
+    })?;
+    let finished = tree.finish(LOOKS_AT_SEATS_EACH, || answer_all(tree, &mut stopping));
+    // Who hears nothing asks for our heir.
+    for mut asking in stopping.into_iter().flat_map(|stopping: Stopping| stopping.waiting) {
+        let _ = asking.write_all(names::ENDED);
+    }
+    finished.map(|()| ended)
 }
 
-fn look_after(tree: &Tree, signals: &SignalFd, heir: &mut Heir) -> Result<ExitCode, String> {
+fn look_after(
+    tree: &Tree,
+    signals: &SignalFd,
+    heir: &mut Heir,
+    stopping: &mut Option<Stopping>,
+) -> Result<ExitCode, String> {
     let instance = &tree.instance;
     open_as_many_as_allowed();
     nix::sys::prctl::set_child_subreaper(true).map_err(wrong)?;
     let mut watched: Vec<Watched> = Vec::new();
-    let (mut code, mut stopping, mut unborn) = (None, None, Unborn::default());
+    let (mut code, mut unborn) = (None, Unborn::default());
     loop {
         look_at_seats(instance, &mut watched, &mut unborn)?;
         let ready = wait(signals, tree, &watched).map_err(wrong)?;
@@ -103,10 +114,8 @@ fn look_after(tree: &Tree, signals: &SignalFd, heir: &mut Heir) -> Result<ExitCo
         for index in ready.into_iter().rev() {
             bury(instance, &watched.swap_remove(index))?;
         }
-        while let Some((request, asking)) = names::asked(&tree.listener) {
-            answer(tree, request, asking, &mut stopping);
-        }
-        if stopping.as_ref().is_some_and(|stopping: &Stopping| stopping.since.elapsed() > STOPS_WITHIN) {
+        answer_all(tree, stopping);
+        if stopping.as_ref().is_some_and(|stopping| stopping.since.elapsed() > STOPS_WITHIN) {
             end_all(instance, Signal::SIGKILL);
         }
         reap(tree, &mut code, heir);
@@ -136,7 +145,7 @@ fn maintain(files: &FileSystem, control: &Control, is_over: &AtomicBool) {
 fn pass_on(instance: &SharedInstance, number: u32) {
     let passed = [Signal::SIGTERM, Signal::SIGHUP].into_iter().find(|signal| *signal as u32 == number);
     if let (Some(signal), Some(first)) = (passed, instance.control().first()) {
-        let _ = kill(Pid::from_raw(first), signal);
+        send(first, signal);
     }
 }
 
@@ -154,7 +163,26 @@ fn is_over(instance: &SharedInstance) -> bool {
 /// Sends a signal to all processes of the tree.
 fn end_all(instance: &SharedInstance, signal: Signal) {
     for process in seated(instance).filter_map(Seat::process) {
+        send(process, signal);
+    }
+}
+
+/// Whether a number of the memory, where each process of the tree can store, names one process: others name many, or the first of all.
+fn is_of_one(process: i32) -> bool {
+    process > 1
+}
+
+fn send(process: i32, signal: Signal) {
+    if is_of_one(process) {
+        // It may have ended.
         let _ = kill(Pid::from_raw(process), signal);
+    }
+}
+
+/// Answers those who ask.
+fn answer_all(tree: &Tree, stopping: &mut Option<Stopping>) {
+    while let Some((request, asking)) = names::asked(&tree.listener) {
+        answer(tree, request, asking, stopping);
     }
 }
 
@@ -165,8 +193,8 @@ fn answer(tree: &Tree, request: Request, mut asking: UnixStream, stopping: &mut 
         Request::Check => check::start(tree, asking),
         Request::Stop => {
             end_all(&tree.instance, Signal::SIGTERM);
-            let stopping = stopping.get_or_insert_with(|| Stopping { since: Instant::now(), _waiting: Vec::new() });
-            stopping._waiting.push(asking);
+            let stopping = stopping.get_or_insert_with(|| Stopping { since: Instant::now(), waiting: Vec::new() });
+            stopping.waiting.push(asking);
         }
     }
 }
@@ -312,4 +340,15 @@ fn bury_seat(instance: &SharedInstance, seat: usize, owner: u64) -> Result<(), S
 /// Whether a test has planted a fault: never in ordinary builds.
 fn planted(instance: &SharedInstance, name: &str) -> bool {
     cfg!(feature = "planted-faults") && instance.control().is_planted(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_one;
+
+    #[test]
+    fn no_signal_goes_to_all_processes() {
+        assert!([i32::MIN, -2, -1, 0, 1].into_iter().all(|number| !is_of_one(number)));
+        assert!([2, i32::MAX].into_iter().all(is_of_one));
+    }
 }

@@ -2,9 +2,12 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
+use scalefs::FileSystem;
 use shared_instance::SharedInstance;
 
 use crate::copies;
@@ -19,13 +22,27 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Copies it out, once no one is there any more.
-    pub(super) fn finish(&self) -> Result<(), String> {
+    /// Copies it out, once no one is there any more, and does something else again and again until that is done.
+    pub(super) fn finish(&self, pause: Duration, mut besides: impl FnMut()) -> Result<(), String> {
         let Some(to) = &self.to else { return Ok(()) };
-        let copied = copies::save(self.instance.files(), self.instance.control().mount_point(), to)?;
-        eprintln!("scalefs: copied to {}: {copied}", to.display());
-        Ok(())
+        let (files, top) = (self.instance.files(), self.instance.control().mount_point());
+        let copied = thread::scope(|scope| {
+            let copying = scope.spawn(|| copy_out(files, top, to));
+            while !copying.is_finished() {
+                besides();
+                thread::park_timeout(pause);
+            }
+            copying.join()
+        });
+        besides();
+        copied.map_err(|_| "copying the tree out has failed".to_owned())?
     }
+}
+
+fn copy_out(files: &FileSystem, top: &[u8], to: &Path) -> Result<(), String> {
+    let copied = copies::save(files, top, to)?;
+    eprintln!("scalefs: copied to {}: {copied}", to.display());
+    Ok(())
 }
 
 /// This program once more, with the memory of a tree and something else for its standard input and output.

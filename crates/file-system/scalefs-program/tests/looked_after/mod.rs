@@ -160,6 +160,55 @@ fn a_supervisor_that_is_killed_gets_a_successor() {
     assert_eq!(fs::read_to_string(to.join("kept")).expect("copied out"), "words\n");
 }
 
+/// A supervisor that is stopped is listed as such, and holds no one up; who waits for its end when it is killed waits for its heir's.
+#[test]
+fn a_supervisor_that_does_not_answer_is_said_and_one_that_is_killed_is_waited_for() {
+    let running = Running::start("paused", &[], &["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"]);
+    let supervisor = Pid::from_raw(running.supervisor().expect("it is asked"));
+    let heir = || family_of(supervisor.as_raw()).into_iter().skip(1).find(is_heir);
+    running.wait_for("an heir", || heir().is_some());
+    // It has begun to wait.
+    thread::sleep(Duration::from_millis(200));
+    kill(supervisor, Signal::SIGSTOP).expect("it runs");
+    let listed = text(&scalefs(&["status"]).stdout);
+    let line = listed.lines().find(|line| line.contains(&running.name));
+    assert!(line.is_some_and(|line| line.contains("does not answer")), "{listed}");
+    assert!(refusal(&running.ask(&["stop"])).contains("does not answer"));
+    kill(supervisor, Signal::SIGCONT).expect("it runs");
+    running.wait_for("an answer", || running.supervisor().is_some());
+    let mut stopping = Command::new(env!("CARGO_BIN_EXE_scalefs"));
+    let mut stopping = stopping.args(["stop", "--instance", &running.name]).spawn().expect("it starts");
+    thread::sleep(Duration::from_millis(500));
+    kill(supervisor, Signal::SIGKILL).expect("it runs");
+    assert!(stopping.wait().expect("ours").success());
+    assert!(!running.is_there());
+}
+
+/// Who comes while a tree is copied out is answered, and hears of the end after it.
+#[test]
+fn a_tree_that_is_copied_out_answers_and_is_waited_for() {
+    let results = Scratch::new();
+    let to = results.path("result");
+    let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo $i > f$i; done; echo made > last; sleep 100";
+    let options = ["--to", to.to_str().expect("plain letters")];
+    let running = Running::start("copied", &options, &["sh", "-c", script]);
+    running.wait_for("the files", || running.status(3).is_some_and(|files| files > 3000));
+    let stops: Vec<bool> = thread::scope(|scope| {
+        let stops = (0..20).map(|number| {
+            thread::sleep(Duration::from_millis(number));
+            let running = &running;
+            scope.spawn(move || {
+                let output = running.ask(&["stop"]);
+                output.status.success() || refusal(&output).contains("there is no tree")
+            })
+        });
+        stops.collect::<Vec<_>>().into_iter().map(|stop| stop.join().expect("it ends")).collect()
+    });
+    assert!(stops.iter().all(|is_well| *is_well), "{stops:?}");
+    assert_eq!(fs::read_dir(&to).expect("copied out by now").count(), 3001);
+    assert!(!running.is_there());
+}
+
 /// An heir that is killed is followed by another one.
 #[test]
 fn an_heir_that_is_killed_is_replaced() {
