@@ -30,15 +30,11 @@ impl Server {
         matches!(self.authority(directory, name), Authority::Borrowed { .. })
     }
 
-    /// Asks for a name back that is lent; until it comes, whoever wants it is refused.
+    /// Asks for a name back that is lent; until it comes, whoever wants it is refused, and it is asked for again: who borrows a name can
+    /// be asked for it before he has read the answer that lends it, and then does not know what is meant.
     pub(super) fn claim(&mut self, directory: ObjectNumber, name: &[u8]) -> Result<(), Refusal> {
-        let Authority::Lent { to, is_recalled } = self.authority(directory, name) else { return Ok(()) };
-        if !is_recalled {
-            if let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)) {
-                entry.authority = Authority::Lent { to, is_recalled: true };
-            }
-            self.outgoing.posts.push((to, Request::Recall { directory, name: Bytes(name.to_vec()) }));
-        }
+        let Authority::Lent { to } = self.authority(directory, name) else { return Ok(()) };
+        self.outgoing.posts.push((to, Request::Recall { directory, name: Bytes(name.to_vec()) }));
         if planted("domains: a name that is lent is looked up as it was") { Ok(()) } else { Err(Refusal::Busy) }
     }
 
@@ -69,7 +65,7 @@ impl Server {
             }
         };
         let shard = self.shards.get_mut(&directory)?;
-        shard.put(name, (None, stamp), Authority::Lent { to, is_recalled: false });
+        shard.put(name, (None, stamp), Authority::Lent { to });
         Some(Reply::Lent { target, stamp })
     }
 
@@ -148,5 +144,49 @@ impl Server {
             return Ok(());
         }
         lent.iter().map(|name| self.claim(directory, name)).fold(Ok(()), Result::and)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use posix_calls::Kind;
+
+    use super::super::Limits;
+    use super::super::shard::Shard;
+    use super::*;
+    use crate::decisions::OwnLines;
+
+    /// What goes out to a domain is served there.
+    fn deliver(from: &mut Server, to: &mut Server) {
+        for (number, request) in std::mem::take(&mut from.outgoing.posts) {
+            assert_eq!(number, to.own);
+            to.serve(from.own, request);
+        }
+    }
+
+    /// The owner lends a name and recalls it, and the borrower looks for replies, then for requests: both came in between.
+    #[test]
+    fn a_name_that_is_recalled_before_it_is_known_to_be_lent_comes_back() {
+        let [mut owner, mut borrower] = [0, 1]
+            .map(|number| Server::new(DomainNumber(number), 2, Rc::new(OwnLines::new(2)), || 0, Limits::default()));
+        // Of a directory that domain 1 has split.
+        let directory = ObjectNumber::new(DomainNumber(1), 5);
+        owner.shards.insert(directory, Shard::new(directory, 2));
+        borrower.shards.insert(directory, Shard::new(directory, 2));
+        let names = (0..100_u8).map(|number| vec![number]);
+        let name = names.into_iter().find(|name| owner.hash_owner(directory, name) == owner.own).unwrap();
+        let target = Target { number: ObjectNumber::new(DomainNumber(1), 6), kind: Kind::Regular };
+        let Some(Reply::Lent { stamp, .. }) = owner.lend(DomainNumber(1), (directory, &name), target) else {
+            panic!("it is lent");
+        };
+        assert_eq!(owner.claim(directory, &name), Err(Refusal::Busy));
+        deliver(&mut owner, &mut borrower);
+        borrower.borrow(directory, &name, target, stamp);
+        assert_eq!(owner.claim(directory, &name), Err(Refusal::Busy));
+        deliver(&mut owner, &mut borrower);
+        deliver(&mut borrower, &mut owner);
+        assert_eq!(owner.claim(directory, &name), Ok(()));
     }
 }

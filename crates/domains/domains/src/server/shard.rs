@@ -27,8 +27,8 @@ pub(crate) enum Authority {
     /// This owner, whose name it is.
     #[default]
     Own,
-    /// The domain that owns what it leads to, until it gives it back; whether it was asked to.
-    Lent { to: DomainNumber, is_recalled: bool },
+    /// The domain that owns what it leads to, until it gives it back.
+    Lent { to: DomainNumber },
     /// This owner, to whom it is lent, and who gives it back when it is asked to; whether it was.
     Borrowed { is_recalled: bool },
 }
