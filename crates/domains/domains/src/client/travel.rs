@@ -7,13 +7,13 @@
 //! Memory stays behind, as `exec` gives it up. From here on the descriptions are shared with the domain that it goes to.
 
 use messages::Transport;
-use posix_calls::{AccessMode, Errno, OnExec};
+use posix_calls::{AccessMode, Ended, Errno, OnExec};
 
 use super::call::Fault;
 use super::domain::Domain;
 use super::process::Process;
 use crate::identity::{ObjectNumber, Target};
-use crate::wire::{Caller, Field, Refusal, decode, encode};
+use crate::wire::{Caller, Field, Refusal, Request, decode, encode};
 
 /// A descriptor on its way.
 struct Passed {
@@ -78,7 +78,7 @@ impl Process {
     /// Ends here and is to go on in another domain ([`Process::arrive`]) with these bytes. Memory is given up.
     ///
     /// # Errors
-    /// EIO if an owner refuses; the process has ended then.
+    /// EIO if an owner refuses; the process has ended then, with 1 as its exit code.
     pub fn leave<T: Transport>(self, domain: &Domain<T>) -> Result<Vec<u8>, Errno> {
         let number = domain.begin(&self).process_number();
         let all = std::mem::take(&mut *self.descriptors.borrow_mut());
@@ -95,10 +95,14 @@ impl Process {
             let last = domain.open_files.borrow_mut().drop_descriptor(file);
             last.into_iter().for_each(|file| domain.let_go_of_file(file));
         }
-        self.give_up_memory(domain);
         if refused.is_some() {
+            for Passed { description, .. } in descriptors {
+                domain.post(description.home(), Request::Leave { description });
+            }
+            self.exit_with(domain, Ended::Exited(1));
             return Err(Fault::Garbled.into());
         }
+        self.give_up_memory(domain);
         let (caller, umask) = (Caller(self.credentials), self.umask.get());
         let working_directory = self.working_directory.get();
         Ok(encode(&Travelling { caller, umask, working_directory, number, descriptors }))

@@ -22,10 +22,23 @@ impl DescriptionState {
     /// The offset moves.
     pub(crate) fn move_to(&mut self, offset: u64) {
         self.offset = offset;
-        self.moves += 1;
+        // A peer may have begun with any number.
+        self.moves = self.moves.wrapping_add(1);
     }
 
     pub(crate) fn status(self) -> StatusFlags {
         StatusFlags::from_bits_truncate(self.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_may_say_that_an_offset_has_moved_as_often_as_can_be_counted() {
+        let mut state = DescriptionState { offset: 0, status: 0, moves: u64::MAX };
+        state.move_to(7);
+        assert_eq!((state.offset, state.moves), (7, 0));
     }
 }

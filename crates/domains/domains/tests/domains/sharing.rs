@@ -208,6 +208,39 @@ fn an_offset_goes_to_the_owner_and_comes_back() {
     child.exit(&away);
 }
 
+/// One of its descriptors is of a description that there is not.
+#[test]
+fn a_process_that_cannot_leave_keeps_nothing_and_has_ended() {
+    let file_system = OneThread::new(2, Limits::default(), || 0);
+    let [home, away] = [0, 1].map(|number| file_system.domain(number));
+    let parent = Process::new(Credentials::SUPERUSER);
+    let open = |domain: &OfOneThread, process: &Process, name: &str| {
+        let flags = BOTH | OpenFlags::CREATE;
+        let options = DescriptorOptions::PLAIN;
+        domain
+            .call(process, |call| data::open(call, Start::WorkingDirectory, name.as_bytes(), flags, 0o600, options))
+            .unwrap()
+    };
+    // Of the other domain, so that each move of a shared offset is a message.
+    open(&away, &Process::new(Credentials::SUPERUSER), "first");
+    let first = open(&home, &parent, "first");
+    open(&home, &parent, "second");
+    let mut bytes = parent.fork(&home).unwrap().leave(&home).unwrap();
+    let last = bytes.len() - 24;
+    bytes[last + 4] ^= 0x40;
+    let child = Process::arrive(&away, &bytes).unwrap();
+    let number = child.number();
+    assert_eq!(child.leave(&away), Err(Errno::EIO));
+    file_system.settle();
+    assert_eq!(home.call(&parent, |call| Ok(posix_calls::ProcessOperations::ended_child(call).ok().flatten())), Ok::<_, Errno>(number));
+    let seek = || home.call(&parent, |call| data::seek(call, first, 1, Whence::Current)).unwrap();
+    seek();
+    let before = home.counts();
+    seek();
+    assert_eq!(home.counts().since(&before).round_trips, 0, "it is its own again");
+    parent.exit(&home);
+}
+
 #[test]
 fn a_pipe_leads_from_one_domain_to_another() {
     let file_system = OneThread::new(2, Limits::default(), || 0);
