@@ -85,6 +85,8 @@ static void *work(void *argument)
             raise(SIGSEGV);
         else if (is("leaves") && round == 9)
             _exit(0);
+        else if (is("ends") && round == 9)
+            pthread_exit(NULL);
         else if (is("stands-still"))
             for (;;)
                 ;

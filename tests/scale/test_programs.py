@@ -101,10 +101,8 @@ def test_threads_that_wait_for_each_other_come_to_an_end(program: str, kind: str
         (("plain", "3"), "expected 4 threads with marked operations, one for each core, got 3"),
         (("plain", "5"), "expected 4 threads with marked operations, one for each core, got more"),
         (("nested", "{cores}"), "an operation begins in another one"),
-        (
-            ("leaves", "{cores}"),
-            "and that neither ends by _exit or quick_exit nor",
-        ),
+        (("leaves", "{cores}"), "and that neither ends by _exit or quick_exit nor"),
+        (("ends", "{cores}"), "a thread ends inside an operation: expected COMMUTANT_SCALE_END()"),
         (("crash", "{cores}"), "failed (exit code -11)"),
         (("deadlock", "{cores}"), "all threads wait: thread 0 for the end of thread"),
     ],

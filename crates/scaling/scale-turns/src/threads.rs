@@ -9,6 +9,7 @@ use preload::next;
 
 use crate::reason::Reason;
 use crate::scheduler::{Inside, State, leave_for_good};
+use crate::system;
 
 type Function = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
@@ -50,6 +51,9 @@ extern "C" fn end_of_thread(rounds: *mut c_void) {
     match rounds.addr() {
         1 => {
             if let Some(mut inside) = Inside::now() {
+                if inside.own().in_operation {
+                    system::refuse("a thread ends inside an operation: expected COMMUTANT_SCALE_END() before");
+                }
                 let place = inside.place;
                 inside.own().state = State::Ended;
                 inside.wake(Reason::Thread(place), usize::MAX);

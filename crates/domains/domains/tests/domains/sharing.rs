@@ -232,7 +232,10 @@ fn a_process_that_cannot_leave_keeps_nothing_and_has_ended() {
     let number = child.number();
     assert_eq!(child.leave(&away), Err(Errno::EIO));
     file_system.settle();
-    assert_eq!(home.call(&parent, |call| Ok(posix_calls::ProcessOperations::ended_child(call).ok().flatten())), Ok::<_, Errno>(number));
+    assert_eq!(
+        home.call(&parent, |call| Ok(posix_calls::ProcessOperations::ended_child(call).ok().flatten())),
+        Ok::<_, Errno>(number)
+    );
     let seek = || home.call(&parent, |call| data::seek(call, first, 1, Whence::Current)).unwrap();
     seek();
     let before = home.counts();
