@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use posix_calls::{AttributeChange, Kind, PermissionChange};
 use scalefs::{FileSystem, OwnedConfig};
@@ -113,8 +113,10 @@ fn a_journal_gets_what_transactions_do() {
     assert_eq!(words.waited.into_inner().unwrap(), Vec::from_iter(0..8));
 }
 
-/// When the first transaction takes its place, another one begins that writes the same bytes without a look at them.
+/// When the first transaction takes its place, another one begins that writes the same bytes without a look at them. The first
+/// waits so long for the other to have a place.
 struct Meets {
+    patience: Duration,
     files: FileSystem,
     order: Arc<Mutex<Vec<u8>>>,
     next: AtomicU64,
@@ -126,6 +128,7 @@ impl Journal for Meets {
     fn take_place(&self) -> u64 {
         if self.writes == 1 {
             let other = Meets {
+                patience: Duration::ZERO,
                 files: self.files.clone(),
                 order: self.order.clone(),
                 next: AtomicU64::new(0),
@@ -136,7 +139,10 @@ impl Journal for Meets {
                 journaled(&other.files, &other, |t| t.write_at("f", [2], 0)).unwrap();
             });
             *self.other.lock().unwrap() = Some(meets);
-            thread::sleep(Duration::from_millis(100));
+            let until = Instant::now() + self.patience;
+            while self.order.lock().unwrap().is_empty() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
         self.order.lock().unwrap().push(self.writes);
         self.next.fetch_add(1, Ordering::SeqCst)
@@ -151,11 +157,12 @@ impl Journal for Meets {
     }
 }
 
-fn who_writes_later_has_a_later_place() -> usize {
+fn who_writes_later_has_a_later_place(patience: Duration) -> usize {
     let files = files();
     files.root().unwrap().create("f").unwrap().write_all(b"0").unwrap();
     let order = Arc::default();
-    let meets = Meets { files: files.clone(), order, next: AtomicU64::new(0), other: Mutex::default(), writes: 1 };
+    let (next, other) = (AtomicU64::new(0), Mutex::default());
+    let meets = Meets { patience, files: files.clone(), order, next, other, writes: 1 };
     journaled(&files, &meets, |t| t.write_at("f", [1], 0)).unwrap();
     meets.other.lock().unwrap().take().unwrap().join().unwrap();
     let order = meets.order.lock().unwrap();
@@ -167,7 +174,7 @@ fn who_writes_later_has_a_later_place() -> usize {
 
 #[test]
 fn places_are_in_the_order_of_changes() {
-    who_writes_later_has_a_later_place();
+    who_writes_later_has_a_later_place(Duration::from_millis(100));
 }
 
 /// When the first transaction takes its place, which removes a name, another one begins that rests on that name.
@@ -312,5 +319,7 @@ fn what_has_happened_is_kept_though_a_participant_panics_then() {
 #[cfg(fuzzing)]
 #[test]
 fn a_place_that_is_taken_too_late_is_found() {
-    sync::mutant::must_be_caught("transact: a place is taken after the decision", who_writes_later_has_a_later_place);
+    // As long as it takes: then the other has a place.
+    let search = || who_writes_later_has_a_later_place(Duration::from_secs(60));
+    sync::mutant::must_be_caught("transact: a place is taken after the decision", search);
 }
