@@ -83,6 +83,7 @@ def copy_kernels(folder: Path) -> None:
 def inside(folder: Path, command: Sequence[str], place: str = CLONE) -> list[str | Path]:
     """The command that runs another in the system; what is mounted for it is seen by it alone, and ends with it."""
     prepare = (
+        'mount --rbind "$1" "$1" && '  # a root that is no mount cannot be made private, as `commutant try` does
         'mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" && mount -t proc proc "$1/proc" && '
         'mount -t tmpfs tmpfs "$1/tmp" && cp -L /etc/resolv.conf "$1/etc/resolv.conf" && '
         'exec chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin '
