@@ -18,6 +18,7 @@ COMMANDS = {
     "gcc": "gcc",
     "g++": "g++",
     "cmake": "cmake",
+    "pkg-config": "pkg-config",
     "gdb": "gdb",
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
@@ -31,9 +32,9 @@ COMMANDS = {
     "mkfs.btrfs": "btrfs-progs",
 }
 """A command, and the package that brings it: the emulators, compilers and linker, what builds adapters of libraries,
-the debugger that tells where a test hangs, the browser of the page's test, what shows man pages, what unpacks kernels
-and their modules, the reader of kernel types that ours is compared with, and what makes disks for the file systems
-under test."""
+what finds installed ones, the debugger that says where a test hangs, the browser of the page's test, what shows man
+pages, what unpacks kernels and their modules, the reader of kernel types that ours is compared with, and what makes
+disks for the file systems under test."""
 
 SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 """Where the commands are looked for: not every user's PATH has the administrator's."""
