@@ -30,7 +30,10 @@ def shard_entry(shard: Shard | None, whole: object, pieces: Sequence[int] | None
 
 
 def shard_of_corpus(corpus: Corpus, shard: Shard) -> Corpus:
-    """Every so many tests of a corpus. Raises UsageError if it is a shard, or has fewer tests than there are shards."""
+    """The tests of one shard, every N-th of a corpus.
+
+    Raises UsageError if it is a shard, or has fewer tests than there are shards.
+    """
     if corpus.shard is not None:
         raise UsageError(
             f"the corpus is shard {corpus.shard.shard} of another; expected a whole one to take a shard of"

@@ -58,7 +58,7 @@ class StackMemory(Part, frozen=True):
 
 
 class StartUp(Part, frozen=True):
-    """What a program did before it had a second thread: acquires of so many locks. No lock kept anyone out then."""
+    """What a program did before it had a second thread: acquires of this many locks. No lock kept anyone out then."""
 
     instructions: Count
     nanoseconds: Count

@@ -105,7 +105,7 @@ class DaskExecutor(Executor):
         """A piece under way. What it raises of ours is raised; RunError if it cannot be done."""
         mine: Future[Any] = Future()
         theirs = self._client.submit(_do, here(), _packed((function, arguments, named), _with_text), pure=False)
-        self._under_way[theirs] = mine  # a piece that nobody has is given up
+        self._under_way[theirs] = mine  # a piece that no one has is given up
         theirs.add_done_callback(self._take)
         if not self._watch.is_alive():
             self._watch.start()
@@ -122,7 +122,7 @@ class DaskExecutor(Executor):
     def _hand_on(self, theirs: Any) -> None:
         try:
             result, error = pickle.loads(theirs.result()), None
-        except BaseException as raised:  # noqa: BLE001 - of a worker: whoever asked for the piece gets it
+        except BaseException as raised:  # noqa: BLE001 - of a worker: the one who asked for the piece gets it
             result, error = None, self._told(raised)
         mine = self._under_way.pop(theirs, None)
         if mine is not None and mine.set_running_or_notify_cancel():

@@ -43,8 +43,8 @@ EXECUTORS = ("process", "thread", "serial")
 """The executors that `executor_named` knows by name; others are `dask://HOST:PORT` and `module:callable`."""
 
 STRETCHES_PER_WORKER = 8
-"""A cluster is given so many stretches of pieces for each of its workers: what one has found out it knows for the next
-piece, and the last stretches are short."""
+"""A cluster is given this many stretches of pieces for each of its workers: what one has found out it knows for the
+next piece, and the last stretches are short."""
 
 FEW = 24
 """With fewer pieces than this, starting processes costs more than it gains."""

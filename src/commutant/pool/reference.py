@@ -12,7 +12,7 @@ from commutant.lang import Interface, load_interface
 
 @dataclass(frozen=True, slots=True)
 class ModelReference:
-    """A model as a piece of work carries it: another process loads it anew from where it came from."""
+    """A model as a piece of work carries it: another process loads it again from where it came from."""
 
     model: type[Interface]
 

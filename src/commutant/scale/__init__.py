@@ -2,7 +2,7 @@
 prediction.
 
 `benchmarks` lists those that ship (names: `naming`), `programs` takes any program whose operations are marked;
-`counting` runs one of these on so many virtual cores under the emulator and reads what was counted (`counts`). `queues`
+`counting` runs one of these on N virtual cores under the emulator and reads what was counted (`counts`). `queues`
 and `constants` predict throughput, `scaling` is the result as a document; `show`, `plot` and `page` put it in words, as
 a picture, and as a page.
 """

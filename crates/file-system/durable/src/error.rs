@@ -45,7 +45,7 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::InUse(path) => write!(
                 formatter,
-                "{} is in use: expected that nobody else has this instance open; close it there, or open another one",
+                "{} is in use: expected that no one else has this instance open; close it there, or open another one",
                 path.display()
             ),
             OpenError::NotAnInstance(path) => write!(
