@@ -51,9 +51,20 @@ def commutant_run(*arguments: str) -> Run:
     return Run(*json.loads(_run([sys.executable, "-c", MEASURE, str(COMMUTANT), *arguments])))
 
 
-def text_of(*argv: str) -> str:
-    """What a command prints. Raises RuntimeError if it fails."""
-    return _run(list(argv))
+def text_of(*argv: str, shows_progress: bool = False) -> str:
+    """What a command prints. Raises RuntimeError if it fails. `shows_progress` shows its standard error as it comes."""
+    return _run(list(argv), shows_progress=shows_progress)
+
+
+def text_with_progress(*argv: str) -> str:
+    """As `text_of`, for what takes minutes: what the command says on standard error is seen while it runs.
+
+    Raises RuntimeError if it fails.
+    """
+    result = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"`{' '.join(argv)}` returned {result.returncode}: see above")
+    return result.stdout
 
 
 def json_of(*argv: str) -> Any:
@@ -61,8 +72,9 @@ def json_of(*argv: str) -> Any:
     return json.loads(text_of(*argv))
 
 
-def _run(argv: list[str]) -> str:
-    result = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+def _run(argv: list[str], *, shows_progress: bool = False) -> str:
+    error = None if shows_progress else subprocess.PIPE
+    result = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=error, text=True, check=False)
     if result.returncode != 0:
-        raise RuntimeError(f"`{' '.join(argv)}` returned {result.returncode}:\n{result.stderr}")
+        raise RuntimeError(f"`{' '.join(argv)}` returned {result.returncode}:\n{result.stderr or ''}")
     return result.stdout

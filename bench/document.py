@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.areas.scale import PER_CORE
+from bench.doors import section as of_programs
 from bench.figure import Figure, number
+from bench.hare import section as of_domains
 from bench.highlights import rows
 from bench.machine import describe
 from bench.plot import bars
@@ -99,7 +101,14 @@ def page(areas: Mapping[str, Any]) -> str:
     """The page that begins with what matters."""
     pictures = PICTURES + (PROCESSES if "processes" in areas else "")
     return HEADER + "\n".join(
-        [*rows(areas), *beside_txos(areas.get("transactions")), *scaling(areas.get("scale")), pictures]
+        [
+            *rows(areas),
+            *beside_txos(areas.get("transactions")),
+            *of_domains(areas.get("domains")),
+            *of_programs(areas.get("programs")),
+            *scaling(areas.get("scale")),
+            pictures,
+        ]
     )
 
 

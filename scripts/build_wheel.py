@@ -50,13 +50,12 @@ def build(folder: Path, project: Path = ROOT, **environment: str) -> Path:
 
 
 def build_program() -> None:
-    """Builds the program `scalefs`, which the wheel of that name installs with the package."""
-    run(
-        ["cargo", "build", "--quiet", "--release", "--locked", "--offline", "--package", "scalefs-program"], folder=ROOT
-    )
+    """Builds the program `scalefs`, which the wheel of that name installs with the package; it has names, no lines."""
+    command = ["cargo", "rustc", "--quiet", "--release", "--locked", "--offline"]
+    run([*command, "--package", "scalefs-program", "--bin", "scalefs", "--", "-Cstrip=debuginfo"], folder=ROOT)
     shutil.rmtree(PROGRAMS, ignore_errors=True)
     PROGRAMS.mkdir(parents=True)
-    shutil.copy(ROOT / "target" / "release" / "scalefs", PROGRAMS)
+    shutil.copy(ROOT / "target" / "release" / "scalefs", PROGRAMS / "scalefs")
 
 
 def _time_of_commit() -> str:

@@ -51,13 +51,14 @@ def sources(release: str, targets: str) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def make_system(folder: Path, release: str) -> None:
-    """Makes a system in a folder that is empty or not there. Raises StepFailed."""
+def make_system(folder: Path, release: str, packages: Sequence[str] = PACKAGES) -> None:
+    """Makes a system in a folder that is empty or not there, with these packages. Raises StepFailed."""
     targets = run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI) $(RELEASE)", "Created-By: Packages"])
-    wanted = [f"--include={','.join(PACKAGES)}", "--variant=minbase"]
+    wanted = [*([f"--include={','.join(packages)}"] if packages else []), "--variant=minbase"]
     run(["mmdebstrap", *wanted, release, folder, *sources(release, targets)])
     if CERTIFICATES.is_dir():
         shutil.copytree(CERTIFICATES, folder / CERTIFICATES.relative_to("/"), dirs_exist_ok=True)
+    if CERTIFICATES.is_dir() and "ca-certificates" in packages:
         run(inside(folder, ["update-ca-certificates"], "/"))
 
 
@@ -81,13 +82,19 @@ def copy_kernels(folder: Path) -> None:
 
 
 def inside(folder: Path, command: Sequence[str], place: str = CLONE) -> list[str | Path]:
-    """The command that runs another in the system; what is mounted for it is seen by it alone, and ends with it."""
+    """The command that runs another in the system; what is mounted for it is seen by it alone, and ends with it.
+
+    The system's folder becomes the root of all mounts, as on a machine: who has merely changed his root can make no
+    namespace of users (`create_user_ns` in Linux), nor make that root private.
+    """
     prepare = (
-        'mount --rbind "$1" "$1" && '  # a root that is no mount cannot be made private, as `commutant try` does
+        'mount --rbind "$1" "$1" && '
         'mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" && mount -t proc proc "$1/proc" && '
         'mount -t tmpfs tmpfs "$1/tmp" && cp -L /etc/resolv.conf "$1/etc/resolv.conf" && '
-        'exec chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin '
-        'LANG=C.UTF-8 TERM="$TERM" PIP_CERT=/etc/ssl/certs/ca-certificates.crt sh -c "cd $2 && $3"'
+        'cd "$1" && mkdir -p .before && pivot_root . .before && exec chroot . '
+        "env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "
+        'LANG=C.UTF-8 TERM="$TERM" PIP_CERT=/etc/ssl/certs/ca-certificates.crt '
+        'sh -c "umount --lazy /.before && rmdir /.before && cd $2 && $3"'
     )
     unshared = ["unshare", "--mount", "--propagation", "private", "--"]
     return [*unshared, "sh", "-c", prepare, "sh", str(folder), shlex.quote(place), shlex.join(command)]

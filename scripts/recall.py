@@ -31,6 +31,7 @@ from commutant.remedy import (
     Sense,
     Traffic,
     TransferProof,
+    TransferTally,
     Way,
     prove_transfers,
     rank_savings,
@@ -307,7 +308,7 @@ def is_predicted(answer: Answer) -> bool:
 
 def is_counted(answer: Answer) -> bool:
     """Whether the kernel with the change has fewer transfers there."""
-    return answer.proof is not None and answer.proof.counted.plain < answer.proof.before.plain
+    return answer.proof is not None and answer.proof.every.counted.plain < answer.proof.every.before.plain
 
 
 _HEAD = """# Recall: the tool held against changes of Linux
@@ -323,13 +324,14 @@ has a kernel with the change for {counted} of those found; there {fewer} have fe
   the tests that it concerns, with {cores} cores.
 - *share*: of all transfers, weighed by the row's mix of calls.
 - *rank*: the place of the field in what `commutant remedy RUN --by transfers --mix MIX` lists by itself.
-- *counted*: the transfers of the objects that the change is about, on the kernel before, as predicted, and on the
-  kernel with it. Then the median error of the tests, and in how many of them the direction is right. Other changes
-  between the two kernels come on top.
+- *before, predicted, after*: transfers of the lines that the change is about, on the kernel before, as predicted, and
+  on the kernel with it. Then the median error of the tests, and in how many of them the direction is right.
+- *where alike*: of a layout, the same in those of these tests in which both kernels do the same to these lines. In the
+  others more has changed: the kernels are of different versions, not one with and without a patch.
 
 ## Changes that were run
-| change | Linux | field | mix | found | saves | share | rank | counted: before, predicted, after; error, right |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| change | Linux | field | mix | found | saves | share | rank | before, predicted, after; error, right | where alike |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -390,18 +392,21 @@ def _commit(row: Row) -> str:
 
 
 def _line(row: Row, answer: Answer) -> str:
-    counted = "-"
-    if answer.proof is not None:
-        values = [one.plain for one in (answer.proof.before, answer.proof.predicted, answer.proof.counted)]
-        counted = (
-            f"{', '.join(f'{value:.1f}' for value in values)} in {answer.proof.tests:,} tests; "
-            f"{answer.proof.median_error:.2f}, {answer.proof.right:,}"
-        )
+    counted, alike = ("-", "-") if answer.proof is None else (_tally(answer.proof.every), _tally(answer.proof.alike))
     saves = f"{answer.saved:.2f} of {answer.transfers:.1f} in {answer.tests:,} tests" if answer.tests else "-"
     share, rank = f"{100 * answer.share:.1f} %", answer.rank or "-"
     found = "yes" if is_found(answer) else "no"
+    cells = (f"`{row.id}`", row.version, f"`{row.field}`", row.mix, found, saves, share, rank, counted, alike)
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _tally(tally: TransferTally | None) -> str:
+    if tally is None:
+        return "-"
+    values = [one.plain for one in (tally.before, tally.predicted, tally.counted)]
     return (
-        f"| `{row.id}` | {row.version} | `{row.field}` | {row.mix} | {found} | {saves} | {share} | {rank} | {counted} |"
+        f"{', '.join(f'{value:.1f}' for value in values)} in {tally.tests:,} tests; {tally.median_error:.2f}, "
+        f"{tally.right:,}"
     )
 
 

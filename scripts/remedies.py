@@ -1,8 +1,10 @@
 """`make remedies`: builds each patch of `patches/linux`, asks the tests that it concerns, and proves what it freed.
 
-For each series of Linux it first takes the run of the trimmed kernel (`runs/remedies/6.1/base`, all tests of posix18,
-and again for the noise). What is there already is not done again, so an interrupted demonstration goes on. Prints a
-table per series: tests, predicted, freed as predicted, besides, left by noise alone, worse, new, wrong.
+It says first what each step takes in time and space; with `--plan` nothing else. For each series of Linux it takes the
+run of the trimmed kernel (`runs/remedies/6.1/base`, all tests of posix18, and again for the noise). What is there
+already is not done again, so an interrupted demonstration goes on. Prints a table per series: tests, predicted, freed
+as predicted, besides, left by noise alone, worse, new, wrong. After them come the transfers of lines that each patch is
+about: before, as predicted, and as counted, the median error of the tests, and in how many the direction is right.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from steps import ROOT, StepFailed
 
@@ -47,6 +52,29 @@ NOT_TOGETHER = "fd-array-own-line"
 SAMPLE = 20
 
 
+@dataclass(frozen=True)
+class Takes:
+    """What a step takes, as far as one knows before: time of two processors, and space."""
+
+    minutes: int
+    megabytes: int
+
+    def __str__(self) -> str:
+        """In words."""
+        space = f"{self.megabytes / 1000:.1f} GB" if self.megabytes >= 1000 else f"{self.megabytes} MB"
+        return f"about {self.minutes} minutes, {space}"
+
+
+BASE_KERNEL = Takes(15, 3300)
+"""Sources and objects are kept for the patches."""
+WHOLE_RUN = Takes(8, 20)
+PATCH = Takes(4, 35)
+"""A kernel and the run of the tests that it concerns."""
+WIDE_PATCHES = {"address-space-host": Takes(10, 35), "cred-usage": Takes(10, 35), "vma-shared-last": Takes(12, 35)}
+"""What changes types that many files use."""
+ALL_PATCHES = Takes(25, 50)
+
+
 def say(what: str) -> None:
     """What is done next, beside the table."""
     print(f"remedies: {what}", file=sys.stderr, flush=True)
@@ -68,16 +96,21 @@ def run_of(path: Path, *what: str) -> Path:
     return path
 
 
-def is_kept(name: str) -> bool:
-    """Whether there is a kernel of this name."""
+def kernels() -> set[str]:
+    """The names of all kernels that are there."""
     kept = json.loads(commutant("kernel", "list", "--format", "json"))["kernels"]
-    return any(name in one["names"] for one in kept)
+    return {name for one in kept for name in one["names"]}
+
+
+def kernel_name(series: str, name: str) -> str:
+    """What the kernel of a step is called."""
+    return f"remedies-{series}-{name}"
 
 
 def kernel(series: str, name: str, *patches: str) -> str:
     """A target with the kernel of these patches; built if it is not there."""
-    full = f"remedies-{series}-{name}"
-    if not is_kept(full):
+    full = kernel_name(series, name)
+    if full not in kernels():
         say(f"building {full}")
         options = [word for patch in patches for word in ("--patch", str(PATCHES / series / f"{patch}.patch"))]
         commutant("kernel", "build", "--source", "debian", "--name", full, *REFERENCES[series], *options)
@@ -92,7 +125,46 @@ def row(base: Path, again: Path, name: str, new: Path, changes: tuple[str, ...])
     freed, foretold, noise = len(proof["freed"]), proof["foretold"], proof["left_by_noise"]
     besides = freed - proof["freed_as_foretold"]
     counts = (foretold, proof["freed_as_foretold"], besides, noise, len(proof["worse"]), appeared, len(proof["wrong"]))
-    return f"| {name} | {proof['tests']:,} | " + " | ".join(f"{count:,}" for count in counts) + " |"
+    cells = [name, f"{proof['tests']:,}", *(f"{count:,}" for count in counts), transfers(proof["transfers"])]
+    return f"| {' | '.join(cells)} |"
+
+
+def transfers(counted: dict[str, Any] | None) -> str:
+    """What came of the transfers that a change is about, for caches that share a modified line on a read."""
+    if counted is None:
+        return "-"
+    every = counted["every"]
+    means = ", ".join(f"{every[name]['plain']:.1f}" for name in ("before", "predicted", "counted"))
+    return f"{means}; {every['median_error']:.2f}, {every['right']:,} of {every['tests']:,}"
+
+
+def of_series(series: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The patches of a series, in the order in which they apply."""
+    return {name: CHANGES[name] for name in CHANGES if (PATCHES / series / f"{name}.patch").is_file()}
+
+
+def plan(series: str) -> Iterator[str]:
+    """The steps of a series, with what each takes and whether it is there."""
+    kept, runs = kernels(), RUNS / series
+
+    def is_run(name: str) -> bool:
+        return (runs / name / "summary.json").is_file()
+
+    def line(what: str, takes: Takes, is_there: bool) -> str:
+        return f"Linux {series}, {what}: {takes}{' (there)' if is_there else ''}"
+
+    yield line("kernel without patches", BASE_KERNEL, kernel_name(series, "base") in kept)
+    yield line("run of it", WHOLE_RUN, is_run("base"))
+    yield line("run of it again", WHOLE_RUN, is_run("again"))
+    for name in of_series(series):
+        yield line(name, WIDE_PATCHES.get(name, PATCH), kernel_name(series, name) in kept and is_run(name))
+    yield line("all patches together", ALL_PATCHES, kernel_name(series, "all") in kept and is_run("all"))
+
+
+_COLUMNS = (
+    *("patch", "tests", "predicted", "freed", "besides", "left by noise", "worse", "new", "wrong"),
+    "transfers before, predicted, counted; error, right",
+)
 
 
 def demonstrate(series: str) -> None:
@@ -100,14 +172,14 @@ def demonstrate(series: str) -> None:
     runs = RUNS / series
     runs.mkdir(parents=True, exist_ok=True)
     for reference in REFERENCES[series][1:]:
-        if not is_kept(reference):
+        if reference not in kernels():
             commutant("prepare", reference)
     target = kernel(series, "base")
     base = run_of(runs / "base", "posix18", "--target", target, "--seed", "1")
     again = run_of(runs / "again", str(base), "--target", target, "--seed", "2")
-    print(f"Linux {series}\n\n| patch | tests | foretold | freed | besides | left by noise | worse | new | wrong |")
-    print("| --- " * 9 + "|", flush=True)
-    here = {name: CHANGES[name] for name in CHANGES if (PATCHES / series / f"{name}.patch").is_file()}
+    print(f"Linux {series}\n\n| {' | '.join(_COLUMNS)} |")
+    print("| --- " * len(_COLUMNS) + "|", flush=True)
+    here = of_series(series)
     for name, (pattern, changes) in here.items():
         patched = kernel(series, name, name)
         asked = ("--of", str(base), "--sharing", pattern, "--sample", str(SAMPLE), "--target", patched)
@@ -118,15 +190,23 @@ def demonstrate(series: str) -> None:
     print(flush=True)
 
 
-def main() -> int:
-    """Prints the tables; the exit code is that of the command line."""
-    for series in sys.argv[1:] or REFERENCES:
-        demonstrate(series)
+def main(arguments: list[str]) -> int:
+    """Prints the tables, of all series or of those that are named; the exit code is that of the command line."""
+    asked = [one for one in arguments if one != "--plan"] or list(REFERENCES)
+    unknown = [one for one in asked if one not in REFERENCES]
+    if unknown:
+        raise StepFailed(f"expected --plan or series of Linux ({', '.join(REFERENCES)}), got {unknown[0]}")
+    for series in asked:
+        for step in plan(series):
+            say(step)
+    if "--plan" not in arguments:
+        for series in asked:
+            demonstrate(series)
     return 0
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(main(sys.argv[1:]))
     except StepFailed as error:
         sys.exit(f"remedies: {error}")

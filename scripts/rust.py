@@ -83,15 +83,14 @@ class Toolchain:
             raise StepFailed(f"the tracer is for x86-64 Linux with glibc; this toolchain builds for {host[1]}")
         return cls(cargo, version, host[1])
 
-    def build(self, crate: str, kind: str, *rustc_flags: str, cfg: str | None = None, example: str = "") -> Path:
+    def build(self, crate: str, kind: str, *rustc_flags: str, cfg: str | None = None) -> Path:
         """Builds the `bin` or `cdylib` of a crate for release, named by its folder below crates/; returns its path.
-        Of several `cdylib`, which are examples to cargo, `example` names one.
 
         The flags reach the last rustc alone. So they hold whatever RUSTFLAGS and the user's cargo configuration say,
         and the crates underneath are not built a second time. `cfg` reaches them all, in a target folder of its own.
         """
         manifest = ROOT / "crates" / crate / "Cargo.toml"
-        target = f"--example={example}" if example else "--bins" if kind == "bin" else "--lib"
+        target = "--bins" if kind == "bin" else "--lib"
         argv = [self.cargo, "rustc", "--release", "--locked", "--offline", "--manifest-path", str(manifest), target]
         apart = ["--target-dir", str(ROOT / "target" / cfg.replace("_", "-"))] if cfg else []
         env = {"RUSTFLAGS": f"--cfg {cfg}"} if cfg else None
@@ -101,7 +100,6 @@ class Toolchain:
             if message.get("reason") == "compiler-artifact" and message["manifest_path"] == str(manifest):
                 if kind == "bin" and message.get("executable"):
                     return Path(message["executable"])
-                target_kind = message["target"]["crate_types" if example else "kind"]
-                if kind in target_kind and example in ("", message["target"]["name"]):
+                if kind in message["target"]["kind"]:
                     return next(Path(name) for name in message["filenames"] if name.endswith(".so"))
         raise StepFailed(f"cargo built no {kind} in crates/{crate}")

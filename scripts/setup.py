@@ -19,6 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pack_debug
 from emulators import judge_emulator
 from rust import Toolchain, packages_of_rust
 from steps import ROOT, VENV, StepFailed, content_hash, files_below, is_current, record, run, say, timed
@@ -92,9 +93,9 @@ def artifacts(toolchain: Toolchain) -> None:
     scale_turns = ARTIFACTS / "libcommutant_scale_turns.so"
     try_program = ARTIFACTS / "commutant-try"
     all_of_them = [plugin, runner, scalefs_runner, library_runner, locks_plugin, lock_preload]
-    olf_adapters = {kind: ARTIFACTS / f"libcommutant_olf_{kind}.so" for kind in ("list", "map", "sorted")}
-    all_of_them += [transfers_plugin, scale_runner, scale_turns, try_program, *olf_adapters.values()]
-    key = content_hash([*rust_sources(), THIS], toolchain.version)
+    olf_adapters = ARTIFACTS / "libcommutant_olf.so"
+    all_of_them += [transfers_plugin, scale_runner, scale_turns, try_program, olf_adapters]
+    key = content_hash([*rust_sources(), THIS, Path(pack_debug.__file__)], toolchain.version)
     if is_current("artifacts", key, all_of_them):
         return
     ARTIFACTS.mkdir(exist_ok=True)
@@ -123,9 +124,7 @@ def artifacts(toolchain: Toolchain) -> None:
         install_file(toolchain.build("scaling/scale-turns", "cdylib", "-C", "strip=debuginfo"), scale_turns)
     with timed("adapters of olf", "built"):
         # With all debug information: what a block of memory consists of has its name in findings from there.
-        for kind, path in olf_adapters.items():
-            built = toolchain.build("checker/olf-adapter", "cdylib", "-C", "debuginfo=2", example=f"olf-{kind}")
-            install_file(built, path)
+        install_file(toolchain.build("checker/olf-adapter", "cdylib", "-C", "debuginfo=2"), olf_adapters)
     with timed("program of try", "built"):
         install_file(toolchain.build("trying/try-program", "bin", *WITHOUT_LINES), try_program)
     record("artifacts", key)
@@ -154,6 +153,7 @@ def install_file(built: Path, destination: Path) -> None:
     """
     temporary = destination.with_name(destination.name + ".new")
     run(["objcopy", "--remove-section=.debug_loc", "--remove-section=.debug_loclists", built, temporary])
+    pack_debug.pack_debug(temporary)
     temporary.replace(destination)
 
 

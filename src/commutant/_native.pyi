@@ -212,6 +212,9 @@ class ProgramFile:
         """Reads a file, `with_debug_file` also what a debug package or server has of a stripped one; ValueError says in
         one line what is wrong with it."""
 
+    def passed_over(self) -> str | None:
+        """What there was for the file, but was not used, and why; None if there was nothing."""
+
     def address_at(self, offset: int) -> int | None:
         """The file's own address of what stands at an offset; None if nothing there is mapped."""
 

@@ -63,5 +63,6 @@ class TryDocument(Document, frozen=True):
     attempts: int | None = None
     changes: tuple[TriedChange, ...] = ()
     left_out: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
     conflicts: tuple[TriedConflict, ...] = ()
     error: str | None = None

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from commutant.analyzer import analyze
+from commutant.analyzer import CallSet, analyze
 from commutant.guard import faults
 from commutant.lang import load_interface
 from commutant.support.errors import UsageError
 from commutant.testgen import generate
+from commutant.testgen.classes import classes
 
 PREAMBLE = """\
 from __future__ import annotations
@@ -209,10 +211,10 @@ FILES = {
     "raises on import": ("raise OSError('no')", rf"model\.py:{FIRST}: the model cannot be loaded: OSError: no"),
     "exits on import": ("raise SystemExit", rf"model\.py:{FIRST}: the model cannot be loaded: SystemExit"),
     "ends the process on import": ("os._exit(0)", r"the model cannot be loaded: SystemExit: os\._exit\(0\): expected"),
-    "no class": ("x = 1", r"model\.py: expected one model in the file, or :Class behind it; found none"),
+    "no class": ("x = 1", r"model\.py: expected one model in the file, or :Class after it; found none"),
     "two classes": (
         "class One(Interface):\n    pass\nclass Two(Interface):\n    pass\n",
-        r"model\.py: expected one model in the file, or :Class behind it; found One, Two",
+        r"model\.py: expected one model in the file, or :Class after it; found One, Two",
     ),
     "struct in itself": (
         "class Node(Struct):\n    next: Node\nclass Model(Interface):\n    node: Node\n    @call\n    def f(self): 0\n",
@@ -254,6 +256,25 @@ def test_a_loop_that_decides_nothing(write: Write, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(faults, "SECONDS_PER_PATH", 0.2)
     path = write("class Model(Interface):\n    @call\n    def f(self):\n        while True: pass\n")
     assert re.match(rf"model\.py:{FIRST + 3}: Model\.f: f, f ran for 0\.2 s without returning: expected", fault(path))
+
+
+def test_who_does_not_get_the_processor_has_more_time(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "SECONDS_PER_PATH", 0.05)
+    monkeypatch.setattr(faults, "_PATIENCE", 8)
+    monkeypatch.setattr(faults.time, "process_time", lambda: 1.0)
+    path = write("class Model(Interface):\n    @call\n    def f(self):\n        while True: pass\n")
+    begun = time.monotonic()
+    assert "without returning" in fault(path)
+    assert time.monotonic() - begun > 7 * 0.05
+
+
+def test_each_class_of_a_path_has_the_time_of_a_path() -> None:
+    model = load_interface("names")
+    before = faults._begun.paths
+    count = sum(1 for _ in classes(CallSet(model, ("rename", "rename")), "cover"))
+    explored = faults._begun.paths - before
+    generate(model, ["rename"], level="cover")
+    assert faults._begun.paths - before >= 2 * explored + count
 
 
 def test_a_condition_that_nothing_satisfies(write: Write) -> None:

@@ -90,6 +90,7 @@ class FakeTarget:
     def __init__(self, script: Script = clean, unknown: Iterable[str] = (), argument: str = "fake") -> None:
         self.argument = argument
         self.others: Sequence[FakeTarget] = ()
+        self.key_windows = 0
         self.script = script
         self.unknown = set(unknown)
         self.started = False

@@ -37,7 +37,7 @@ def keep(folder: Path, name: str) -> None:
     [
         (("build", "--source", "debian", "--patch", "nowhere.patch"), "expected a patch (unified diff)"),
         (("build", "--source", "debian", "--patch", "words.patch"), "expected a patch (unified diff)"),
-        (("build", "--source", "debian", "--name", "Own Kernel"), "expected lower-case letters"),
+        (("build", "--source", "debian", "--name", "Own Kernel"), "expected two or more lower-case letters"),
         (("build", "--source", "debian", "--as-is"), "--as-is is about the configuration"),
         (("forget", "nope"), "no kernel 'nope' is kept; expected one of: one"),
         (("forget",), "expected a NAME"),

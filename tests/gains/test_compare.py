@@ -533,6 +533,27 @@ def test_fstatx_and_any_descriptor_gain_what_section_4_says() -> None:
     assert fstat.parameters == ("nlink", "not size", "not times")
 
 
+@pytest.mark.parametrize(
+    "name, weaker, expected",
+    [
+        (
+            "release",
+            "release-later",
+            {("munmap", "memread"): (1, 1), ("munmap", "memwrite"): (1, 1), ("close", "write"): (1, 1)},
+        ),
+        ("events", "events-any", {("arrive", "select"): (2, 5), ("take", "select"): (2, 5)}),
+    ],
+)
+def test_what_comes_later_and_what_tells_one_of_several_gain(
+    name: str, weaker: str, expected: dict[tuple[str, ...], tuple[int, int]]
+) -> None:
+    first = load_interface(name)
+    document = compare_interfaces(first, load_interface(weaker, beside=first), with_self=True).document
+    gained = {one.calls: (one.gained.situations, one.refused) for one in document.sets if one.gained}
+    assert gained == expected
+    assert (document.lost, document.unconfirmed) == (0, 0)
+
+
 def test_new_numbers_of_the_two_interfaces_are_not_compared() -> None:
     first = load_interface("posix18")
     sets = JointCallSets(first, load_interface("posix-commutative", beside=first), ("pipe", "pipe"), ("pipe", "pipe"))

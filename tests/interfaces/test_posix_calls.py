@@ -9,14 +9,17 @@ import pytest
 
 from commutant.analyzer.analysis import explore_leaves
 from commutant.interfaces.posix.trees import Caller
-from commutant.lang import Errno, load_interface
+from commutant.lang import Errno, Seq, load_interface
+from commutant.pool.reference import ModelReference
+from commutant.testgen import generation
 
 POSIX = load_interface("posix")
 
 
 def test_the_calls_are_those_of_the_areas() -> None:
     calls = POSIX.call_names()
-    assert len(calls) >= 45
+    assert len(calls) >= 55
+    assert {"futex_wait", "epoll_wait", "fork", "exit", "wait"} <= {*calls}
     assert {"readv", "dup2", "chmod", "madvise", "sigpending", "statx", "poll", "truncate"} <= {*calls}
 
 
@@ -29,6 +32,10 @@ def test_the_calls_are_those_of_the_areas() -> None:
         ("kill sigtimedwait", (6, 4)),
         ("memread madvise", (240, 237)),
         ("unlink statx", (576, 483)),
+        ("futex_wake munmap", (6, 6)),
+        ("close epoll_add", (34, 31)),
+        ("fork exit", (15, 14)),
+        ("exit wait", (21, 20)),
     ],
 )
 def test_counts_of_paths(calls: str, counts: tuple[int, int]) -> None:
@@ -36,6 +43,14 @@ def test_counts_of_paths(calls: str, counts: tuple[int, int]) -> None:
     first, second = calls.split()
     leaves = [leaf for leaf in explore_leaves(POSIX, (first, second)) if leaf.feasible]
     assert (len(leaves), sum(leaf.commutes for leaf in leaves)) == counts
+
+
+@pytest.mark.parametrize("calls", [("rmdir", "fsync"), ("read", "dup2")], ids="-".join)
+def test_each_class_has_a_test(calls: tuple[str, ...]) -> None:
+    """Also of a directory with a file of which no call speaks, and of dup2 over the last end of a pipe that is read."""
+    one = generation._generate_set((ModelReference(POSIX), calls, "cover"))
+    assert one.tests > 30
+    assert not one.untested
 
 
 def a_process() -> Any:
@@ -132,3 +147,41 @@ def test_poll_tells_ends_of_pipes() -> None:
     assert state.write(0, 1, 7) == 1 and state.close(0, 1) == 0
     read_end = state.poll(0, 0)
     assert (read_end.input, read_end.hangup) == (True, True)
+
+
+def test_a_futex_is_looked_at_before_it_is_waited_on() -> None:
+    state = a_process()
+    assert state.mmap(0, True, 1, True, False, True, 0, 0) == 1
+    assert state.futex_wait(0, 1, 0) == Errno.ETIMEDOUT and state.futex_requeue(0, 1, 0, 2) == 0
+    assert state.memwrite(0, 1, 7) == 0
+    assert state.futex_wait(0, 1, 0) == state.futex_requeue(0, 1, 0, 1) == Errno.EAGAIN
+    assert state.futex_wait(0, 2, 0) == state.futex_requeue(0, 2, 0, 1) == Errno.EFAULT
+    assert state.futex_wake(0, 2) == 0
+
+
+def test_epoll_watches_a_descriptor_with_what_is_behind_it() -> None:
+    state = a_process()
+    state.pipe(0)
+    assert state.epoll_add(0, 0, 0) == state.epoll_add(0, 0, 1) == state.epoll_add(0, 1, 1) == 0
+    assert state.epoll_add(0, 0, 1) == Errno.EEXIST and state.epoll_del(0, 1, 0) == Errno.ENOENT
+    assert state.write(0, 1, 7) == 1
+    told = state.epoll_wait(0, 0, 0)
+    assert (told.input, told.hangup) == (True, False)
+    assert not state.epoll_wait(0, 1, 0).input and state.epoll_wait(0, 1, 1).output
+    assert state.close(0, 1) == 0
+    assert state.epoll_wait(0, 0, 0).hangup and not state.epoll_wait(0, 0, 1).output
+    assert opened(state) == 1
+    assert state.epoll_add(0, 0, 1) == state.epoll_del(0, 0, 1) == Errno.EPERM
+    assert state.epoll_add(0, 0, 9) == Errno.EBADF
+    assert state.close(0, 1) == 0 and state.dup(0, 0) == 1
+    assert state.epoll_del(0, 0, 1) == Errno.ENOENT and state.epoll_add(0, 0, 1) == 0
+    assert state.peek_watches(0, 0) == Seq([0, 1])
+
+
+def test_a_child_is_there_until_it_is_waited_for() -> None:
+    state = a_process()
+    assert state.wait(0, 0) == Errno.ECHILD and state.exit(0, 0, 7) == Errno.ESRCH
+    assert state.fork(0, 0) == 0 and state.fork(0, 0) == Errno.EBUSY
+    assert state.wait(0, 0) == Errno.EAGAIN and state.wait(1, 0) == Errno.ECHILD
+    assert state.exit(0, 0, 7) == 0 and state.exit(0, 0, 8) == Errno.ESRCH
+    assert state.wait(0, 0) == 7 and state.wait(0, 0) == Errno.ECHILD

@@ -27,10 +27,11 @@ _CPP = ("g++", "-std=c++17", "-O2", "-g", "-shared", "-fPIC", "-Wall", "-Wextra"
 
 
 def build(folder: Path, name: str, *sources: str | Path, extra: Sequence[str] = ()) -> Path:
-    """Compiles sources of `sources/` (or anywhere) to a shared object in the folder."""
+    """Compiles sources of `sources/` (or anywhere) to a shared object in the folder; `extra` has options of a compiler,
+    or for Rust further lines of dependencies."""
     paths = [source if isinstance(source, Path) else SOURCES / source for source in sources]
     if paths[0].suffix == ".rs":
-        return _build_rust(folder, name, paths[0])
+        return _build_rust(folder, name, paths[0], extra)
     compiler = _CPP if paths[0].suffix == ".cpp" else _C
     built = folder / f"{name}.so"
     command = [*compiler, f"-I{INCLUDE}", f"-I{SOURCES}", *map(str, paths), "-o", str(built), *extra]
@@ -38,12 +39,13 @@ def build(folder: Path, name: str, *sources: str | Path, extra: Sequence[str] = 
     return built
 
 
-def _build_rust(folder: Path, name: str, source: Path) -> Path:
-    """Compiles one file to an adapter, against the crate for adapters alone."""
+def _build_rust(folder: Path, name: str, source: Path, dependencies: Sequence[str]) -> Path:
+    """Compiles one file to an adapter, against the crate for adapters and what else it depends on."""
+    lines = "".join(f"{line}\n" for line in dependencies)
     (folder / "Cargo.toml").write_text(
         f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2024"\n'
         f'[lib]\npath = "{source}"\ncrate-type = ["cdylib"]\n'
-        f'[dependencies]\ncommutant-adapter = {{ path = "{RUST_CRATE}" }}\n'
+        f'[dependencies]\ncommutant-adapter = {{ path = "{RUST_CRATE}" }}\n{lines}'
         "[profile.release]\nopt-level = 2\ndebug = true\n[workspace]\n"
     )
     environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target"), "RUSTFLAGS": "-D warnings"}

@@ -74,10 +74,11 @@ def test_options_are_checked() -> None:
     assert parse_options("library", {"path": "a.so", "cores": "4"}) == Options(Path("a.so"), 4)
     for options, message in (
         ({}, "expected the adapter's file"),
+        ({"path": "a.so", "name": "a-b"}, "name=a-b: expected letters, digits and _"),
         ({"path": "a.so", "cores": "0"}, "cores=0: expected a number from 1 to 1024"),
         ({"path": "a.so", "seed": "x"}, "seed=x: expected a number"),
         ({"path": "a.so", "allocator": "mine"}, "allocator=mine: expected one of program, per-core"),
-        ({"path": "a.so", "core": "4"}, "unknown option 'core'; expected path=FILE, cores=N"),
+        ({"path": "a.so", "core": "4"}, "unknown option 'core'; expected path=FILE, name=NAME, cores=N"),
     ):
         with pytest.raises(UsageError, match=message.replace("(", r"\(").replace("|", r"\|")):
             parse_options("library:...", options)
@@ -118,6 +119,7 @@ def test_what_is_no_adapter_is_refused_in_one_line(tmp_path: Path) -> None:
         (program, "expected a shared object"),
         (arm, "expected a shared object for x86-64, got one for 64-bit Arm"),
         (plain, "expected a constant `commutant_adapter`, found none"),
+        (f"{plain},name=two", "expected a constant `commutant_adapter_two`, found none"),
         (needy, "undefined symbol: missing_function"),
         (loser, "liblost.so: cannot open shared object file"),
         (old, "expected an adapter of version 1"),
@@ -165,6 +167,15 @@ def test_a_call_that_ends_the_program_costs_its_test_alone(tmp_path: Path) -> No
     assert [record.crashed is None for record in records[::2]] == [True] * (len(ENDINGS) + 1)
     for (_, told), record in zip(ENDINGS.values(), records[1::2], strict=True):
         assert told in (record.crashed or "")
+
+
+def test_a_program_that_runs_without_an_answer_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the two seconds of processor time that decide took longer than the wait for an answer."""
+    monkeypatch.setattr("commutant.targets.process.session._SILENCE_SECONDS", 0.5)
+    path = adapter_of(tmp_path, {"hangs": ENDINGS["hangs"][0]})
+    with session(path) as running:
+        (record,) = running.run([Job(pair("hangs"), 0)])
+    assert "2 s of processor time" in (record.crashed or "")
 
 
 def test_a_result_that_is_none_is_a_wrong_result_with_its_reason(tmp_path: Path) -> None:

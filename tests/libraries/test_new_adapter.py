@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from commutant.cli.main import run
 from commutant.lang.load import SHIPPED, load_interface
 from commutant.support.errors import UsageError
 from commutant.targets.base import Job
@@ -84,6 +85,28 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
     assert "commutant check queue --target library:path=build/adapter.so" in answer.stdout
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 2 and len(again.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("written", "file"), [("c++", "adapter.cpp"), ("C++", "adapter.cpp"), ("rs", "src/lib.rs")])
+def test_a_language_is_known_as_people_write_it(written: str, file: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["new", "adapter", "map", "--lang", written]) == 0
+    assert (tmp_path / "map-adapter" / file).is_file()
+
+
+@pytest.mark.parametrize(
+    ("language", "answers"),
+    [
+        ("c", ("/* where it succeeds: commutant_member(result, number); */",)),
+        ("cpp", ("// where it succeeds: commutant_member(result, number);",)),
+        ("rust", ("// where it succeeds: Ok(Member(number))",)),
+    ],
+)
+def test_a_new_project_says_how_a_call_answers_that_succeeds(language: str, answers, tmp_path: Path) -> None:
+    """The empty object of a map fails in `get`: a first adapter answered a number there, and 56 tests were wrong."""
+    new_project(load_interface("map"), "map", language, tmp_path / "project")
+    text = (tmp_path / "project" / BUILDS[language][0]).read_text()
+    assert [line.strip() for line in text.splitlines() if "where it succeeds" in line] == [*answers]
 
 
 def test_a_models_file_is_found_from_within_the_project(tmp_path: Path) -> None:

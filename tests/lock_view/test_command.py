@@ -156,7 +156,7 @@ def test_a_program_that_is_stopped_too_early_is_not_blamed(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ((), "commutant: expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]"),
+        ((), "commutant: expected a program after `--`, got nothing: commutant locks -- PROGRAM [ARGS]"),
         (("--", "/nonexistent"), "commutant: /nonexistent: expected a program, a path or a name on PATH, got neither"),
         (
             ("--sort", "beauty", "--", "/bin/true"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commutant.lock_view import record_program, study
+from commutant.lock_view import LockStudy, record_program, study
 from tests.lock_view.test_planted import COMPILERS, HERE
 
 CLIENT = """#!/bin/sh
@@ -35,9 +35,12 @@ def stripped(tmp_path: Path) -> Path:
     return program
 
 
+def studied(program: Path) -> LockStudy:
+    return study(record_program([str(program), "mutex", "50"], timeout_seconds=300.0).records[0])
+
+
 def names(program: Path) -> list[str]:
-    recorded = record_program([str(program), "mutex", "50"], timeout_seconds=300.0).records[0]
-    return [one.name for one in study(recorded).classes]
+    return [one.name for one in studied(program).classes]
 
 
 def test_a_stripped_program_is_named_by_what_is_downloaded(
@@ -52,3 +55,18 @@ def test_a_stripped_program_is_named_by_what_is_downloaded(
     monkeypatch.setenv("DEBUGINFOD_URLS", "nowhere")
     assert "planted_mutex" in names(stripped)
     assert (server / "asked").exists()
+
+
+def test_debug_information_of_another_build_is_passed_over_and_said(
+    stripped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (build,) = [path for path in (tmp_path / "server").iterdir() if path.name != "debuginfod-find"]
+    other = tmp_path / "cache" / build.name / "debuginfo"
+    other.parent.mkdir(parents=True)
+    built = [*COMPILERS["planted.c"], "-Wl,--build-id=0x0123456789abcdef", "-o", str(other), str(HERE / "planted.c")]
+    subprocess.run(built, check=True)
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
+    found = studied(stripped)
+    assert "planted_mutex" not in [one.name for one in found.classes]
+    assert list(found.unreadable.values()) == [f"{stripped}: its debug information, {other}, is of another build"]

@@ -1,6 +1,6 @@
 /* A small library whose calls commute, and a program that makes them in windows of the tracer. Macros make the changes:
- * OWN_LINE moves `hits` to a line of its own and leaves a gap, SPREAD puts each entry on one, CHECK_FIRST leaves out a write that changes
- * nothing, DIVIDED gives each thread a counter.
+ * OWN_LINE moves `hits` to a line of its own and leaves a gap, PARTED moves `closed` there as well, SPREAD puts each entry on one,
+ * CHECK_FIRST leaves out a write that changes nothing, DIVIDED gives each thread a counter, NO_PREFETCH leaves out a prefetch.
  * Usage: planted FIRST SECOND ...: for each pair of calls (numbers) a window in either order. */
 #include <pthread.h>
 #include <stdint.h>
@@ -18,19 +18,30 @@ struct counter { struct { _Alignas(64) uint64_t value; } of[2]; };
 struct counter { struct { uint64_t value; } of[1]; };
 #endif
 
+#if defined(OWN_LINE) || defined(PARTED)
+#define HITS_HERE uint64_t gap
+#define HITS_APART _Alignas(64) uint64_t hits
+#else
+#define HITS_HERE uint64_t hits
+#define HITS_APART
+#endif
+#ifdef PARTED
+#define CLOSED_HERE uint32_t another_gap
+#define CLOSED_APART uint32_t closed
+#else
+#define CLOSED_HERE uint32_t closed
+#define CLOSED_APART
+#endif
+
 struct ledger {
     uint64_t limit;
-#ifdef OWN_LINE
-    uint64_t gap;
-#else
-    uint64_t hits;
-#endif
-    uint32_t closed;
+    HITS_HERE;
+    CLOSED_HERE;
+    uint32_t asked;
     struct entry entries[16];
     struct counter calls;
-#ifdef OWN_LINE
-    _Alignas(64) uint64_t hits;
-#endif
+    HITS_APART;
+    CLOSED_APART;
 };
 
 static _Alignas(64) struct ledger ledger;
@@ -56,13 +67,20 @@ __attribute__((noinline)) static void count(int who) {
     *counter = *counter + 1;
 }
 
+__attribute__((noinline)) static void ask(void) {
+#ifndef NO_PREFETCH
+    __asm__ volatile("prefetchw (%0)" : : "r"(&ledger.asked));
+#endif
+}
+
 static void call(int number, int who) {
     switch (number) {
     case 0: read_limit(who); break;
     case 1: note_hit(who); break;
     case 2: keep_open(who); break;
     case 3: count(who); break;
-    default: put(number - 4); break;
+    case 4: ask(); break;
+    default: put(number - 5); break;
     }
 }
 
@@ -91,6 +109,7 @@ int main(int count_of, char **arguments) {
     FIELD("limit", limit);
     FIELD("hits", hits);
     FIELD("closed", closed);
+    FIELD("asked", asked);
     FIELD("entries[]", entries);
     FIELD("calls", calls);
     fflush(stdout);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,9 +11,9 @@ from msgspec import structs
 from rich.console import Console
 
 from commutant.campaign import Outcome, Verdict
-from commutant.cli.remedy import worth_in
+from commutant.cli.remedy import known_changes, worth_in
 from commutant.mtrace.finding import LineField, Touched
-from commutant.remedy import Change, Sense, Way, foretell, print_ranking, rank, read_change, scene_of
+from commutant.remedy import Change, Sense, Way, foretell, print_next, print_ranking, rank, read_change, scene_of
 from commutant.remedy.places import member_of, path_of
 from commutant.support.errors import UsageError
 from tests.campaign.fakes import make_finding, make_test
@@ -99,6 +100,33 @@ def test_the_write_of_a_lock_is_never_left_out():
     assert Way.DROP_WRITE not in sense.ways("map.lock", False)
     assert Way.DROP_WRITE not in sense.ways("Mutex<..>.inner", False)
     assert Way.DROP_WRITE in sense.ways("map.n", False)
+
+
+IN_MEMORY = "Mutex<..>.inner (make, adapter.rs:9; by container)"
+
+
+def test_a_lock_is_named_without_who_asked_for_its_memory():
+    """As fields are: `remedy` has listed it with the brackets, and `--divide` refused the name before them."""
+    scene = scene_of([verdict(0, LOCK), verdict(1, structs.replace(DATA, under=IN_MEMORY))])
+    asked = (Change(Way.DIVIDE, "Mutex<..>.inner"),)
+    assert known_changes(scene, asked) == (Change(Way.DIVIDE, IN_MEMORY),)
+    assert known_changes(scene, (Change(Way.DIVIDE, IN_MEMORY),)) == (Change(Way.DIVIDE, IN_MEMORY),)
+    with pytest.raises(UsageError, match=r"no shared line .* did you mean Mutex<\.\.>\.inner\?"):
+        known_changes(scene, (Change(Way.DIVIDE, "Mutex<..>.iner"),))
+
+
+def test_the_list_ends_with_how_the_first_change_is_proved():
+    out = io.StringIO()
+    screen = Console(file=out, width=60)
+    print_next(Path("runs/base"), "library:path=a.so", Change(Way.DIVIDE, IN_MEMORY), [IN_MEMORY], screen)
+    print_next(Path("my run"), "linux:fs=ext4", Change(Way.MOVE, "cred.uid"), [IN_MEMORY], screen)
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    assert "commutant check runs/base --target library:path=a.so -o NEW" in lines
+    assert "commutant prove runs/base NEW --divide 'Mutex<..>.inner'" in lines
+    assert "commutant check 'my run' --target linux:kernel=NAME -o NEW" in lines
+    assert "commutant prove 'my run' NEW --move cred.uid" in lines
+    print_next(Path("two"), "scalefs", Change(Way.DIVIDE, IN_MEMORY), [IN_MEMORY, "Mutex<..>.inner (grow)"], screen)
+    assert f"--divide '{IN_MEMORY}'" in out.getvalue(), "one of two, and not both"
 
 
 def test_dots_in_a_types_arguments_part_nothing():

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from commutant import _native
-from commutant.campaign.verdict import Judge, Verdict
+from commutant.campaign.verdict import Judge, Outcome, Verdict
 from commutant.guest import find_user_emulator
-from commutant.mtrace import TraceReader
+from commutant.mtrace import Access, Finding, LineField, Picture, PictureLine, Touched, TraceReader
 from commutant.remedy import Change, Scene, Sense, Way, foretell, prove, rank, scene_of
 from commutant.report import JudgedTest
 from commutant.support import artifacts
@@ -20,7 +20,7 @@ from commutant.targets.base import Job, WindowRecord
 from tests.campaign.fakes import make_test
 
 SOURCE = Path(__file__).parent / "planted.c"
-CALLS = ("read_limit", "note_hit", "keep_open", "count", *(f"put{index}" for index in range(16)))
+CALLS = ("read_limit", "note_hit", "keep_open", "count", "ask", *(f"put{index}" for index in range(16)))
 PAIRS = list(itertools.combinations_with_replacement(range(len(CALLS)), 2))
 TESTS = [make_test(number, (CALLS[one], CALLS[other])) for number, (one, other) in enumerate(PAIRS)]
 ALL = frozenset(test.id for test in TESTS)
@@ -29,7 +29,17 @@ OWN_LINE = Change(Way.MOVE, "ledger.hits")
 SPREAD = Change(Way.SPREAD, "ledger.entries")
 CHECK_FIRST = Change(Way.DROP_WRITE, "ledger.closed")
 DIVIDED = Change(Way.SPLIT, "ledger.calls")
-MACROS = {"OWN_LINE": OWN_LINE, "SPREAD": SPREAD, "CHECK_FIRST": CHECK_FIRST, "DIVIDED": DIVIDED}
+NO_PREFETCH = Change(Way.DROP_PREFETCH, "ledger.asked")
+MACROS = {
+    "OWN_LINE": OWN_LINE,
+    "SPREAD": SPREAD,
+    "CHECK_FIRST": CHECK_FIRST,
+    "DIVIDED": DIVIDED,
+    "NO_PREFETCH": NO_PREFETCH,
+}
+"""Changes that can be made together."""
+PARTED = Change(Way.PART, "ledger.closed,ledger.hits")
+CHANGES = {**MACROS, "PARTED": PARTED}
 
 
 @functools.cache
@@ -94,10 +104,10 @@ def test_the_library_shares_as_it_is(scene: Scene) -> None:
     assert 60 < len(scene.tests) < len(TESTS)
 
 
-@pytest.mark.parametrize("macros", [*((macro,) for macro in MACROS), ("OWN_LINE", "CHECK_FIRST"), tuple(MACROS)])
+@pytest.mark.parametrize("macros", [*((macro,) for macro in CHANGES), ("OWN_LINE", "CHECK_FIRST"), tuple(MACROS)])
 def test_what_is_foretold_is_what_comes(folder: Path, scene: Scene, macros: tuple[str, ...]) -> None:
     base, new = verdicts(folder, ()), verdicts(folder, macros)
-    foretold = foretell(scene, [MACROS[macro] for macro in macros])
+    foretold = foretell(scene, [CHANGES[macro] for macro in macros])
     freed = free(new) - free(base)
     assert foretold.freed == freed
     assert freed
@@ -113,3 +123,25 @@ def test_the_macros_are_among_the_best_changes(scene: Scene) -> None:
     assert [one.together for one in ranking.changes] == sorted(one.together for one in ranking.changes)
     for one in ranking.changes:
         assert one.alone.freed == foretell(scene, (one.change,)).freed
+
+
+def wrapped() -> Scene:
+    """An adapter's type around a library's, whose counter lies beside what each call reads."""
+    names = ("Map.entries.m_ItemCounter.m_Counter", "Map.entries.m_nHashBitmask", "Map.entries.m_Buckets[]")
+    fields = tuple(LineField(8 * at, 8, name) for at, name in enumerate(names))
+    touched = (
+        Touched(0, ((0, 8), (8, 8)), ((0, 8),)),
+        Touched(1, ((8, 8),), ()),
+    )
+    access = [Access(core, core == 0, 8 * core, 8, "put", ("put+0x1 map.h:3",)) for core in (0, 1)]
+    finding = Finding(0, "Map", "entries.m_ItemCounter.m_Counter", "false", *access, fields, touched)
+    picture = Picture("Map (make, adapter.cpp:4)", (PictureLine(0, fields, touched),))
+    return scene_of([Verdict("one", Outcome.CONFLICTING, findings=(finding,), pictures=((picture,),))])
+
+
+def test_what_an_adapter_wraps_has_places_of_its_own() -> None:
+    """To move the adapter's member as a whole frees nothing, as all of it goes together."""
+    scene = wrapped()
+    ranking = rank(scene, Sense(scene, ()))
+    assert [str(one.change) for one in ranking.changes] == ["move Map.entries.m_ItemCounter to a line of its own"]
+    assert scene.cases[0].lines[0].fields.members_of(0xFF) == ("Map.entries",)

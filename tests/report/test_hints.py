@@ -76,6 +76,10 @@ def finding(name, functions=("f", "g"), sharing="true", writes=(True, True)):
         ("struct inode.i_size", HintKind.DATA),
         ("struct dentry.d_flags", HintKind.DATA),
         ("struct clock.ticks", HintKind.DATA),
+        ("ShardedMap.count_ (commutant::make, commutant.hpp:28; by access)", HintKind.STATISTICS),
+        ("ShardedMap.shards_[].entries._M_element_count", HintKind.STATISTICS),
+        ("Cache.size_", HintKind.STATISTICS),
+        ("_Sp_counted_base._M_use_count", HintKind.REFERENCE_COUNT),
     ],
 )
 def test_a_name_says_the_kind(name, kind):

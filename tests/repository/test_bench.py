@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import document, scaling
+from bench import document, doors, scaling
 from bench.__main__ import main, names
-from bench.areas import durable, processes, scale
+from bench.areas import durable, instructions, processes, programs, scale
 from bench.figure import Figure, Goal, number
 from bench.highlights import HIGHLIGHTS
 from bench.plot import Plot, Series, bars
@@ -50,6 +52,14 @@ def test_page_in_docs_is_the_one_that_its_json_gives() -> None:
     assert document.SAMPLES.read_text() == document.samples(areas)
     assert document.TIMES.read_text() == document.times(areas)
     assert set(areas) <= set(names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_an_area_has_what_the_run_of_all_of_them_asks_for(name: str) -> None:
+    """An area's own constant was once called as the table that a run prints at its end, when all was measured."""
+    area = importlib.import_module(f"bench.areas.{name}")
+    assert isinstance(area.TITLE, str) and callable(area.measure)
+    assert callable(getattr(area, "TABLE", callable))
 
 
 def test_unknown_area_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,6 +108,40 @@ def test_processes_are_read_by_what_their_parent_has() -> None:
     ]
     assert len(spreads) == 2, "times of fork were the same in all runs"
     assert {(spread["x1"], spread["y1"]) for spread in spreads} < set(places), "the median is the least here"
+
+
+PRINTED = """stat   273 [260, 290]   1269 [1200, 1300]   0.200 [0.200, 0.240]
+stat, against a mount   280 [260, 290]   1500 [1400, 1600]   0.187 [0.180, 0.240]
+stat, after 1000 programs   300 [260, 340]   1269 [1200, 1300]   0.260 [0.200, 0.300]
+getppid, passed on   220 [219, 221]   164 [160, 170]   1.250 [1.240, 1.340]
+fork, exec of true, wait   1993000 [1900000, 2000000]   906000 [900000, 910000]   2.260 [2.080, 2.400]
+create and close, call 10 of a transaction, against the same without   60 [50, 70]   50 [40, 60]   1.200 [1.100, 2.400]
+tar of 20000 files   900 [800, 1000]   1000 [900, 1100]   0.900 [0.800, 1.000]
+not tested: rsync is not installed
+"""
+
+
+def test_programs_are_held_against_tmpfs_and_a_mount() -> None:
+    figures = {figure.name: figure for figure in programs.figures_of(PRINTED, "command", "tree")}
+    assert figures["tree: stat, of tmpfs's time"].met is True
+    assert figures["tree: stat, of the time in a mount"].median == 0.187
+    assert figures["tree: stat, after 1000 programs, of tmpfs's time"].met is False
+    assert figures["tree: getppid, passed on, of tmpfs's time"].goal is None
+    assert (
+        figures["tree: create and close, call 10 of a transaction, of the time without"].goal_text == "≤ 2.5, reached"
+    )
+    assert figures["tree: fork, exec of true, wait, longer than on tmpfs"].met is False
+    assert figures["tree: tar of 20000 files, of tmpfs's time"].goal_text == "≤ 0.8, **missed**"
+    area = {
+        "date": "2001-02-03",
+        "machine": {"commit": "0123456789"},
+        "figures": [one.to_json() for one in figures.values()],
+    }
+    rows = [line for line in doors.section(area) if line.startswith("| ")]
+    assert len(rows) == 2 + 5
+    assert rows[2] == "| stat | 273 | **0.200** [0.200, 0.240] | ≤ 0.2, reached | **0.187** [0.180, 0.240] |"
+    assert doors.section({**area, "figures": []}) == []
+    assert doors.section(None) == []
 
 
 def test_runs_of_other_rows_are_not_samples_of_one_figure() -> None:
@@ -174,6 +218,19 @@ def test_the_table_of_transfers_has_a_row_for_each_benchmark() -> None:
     assert scaling.section(None) == []
 
 
+def test_a_counting_is_the_runs_of_each_number_of_cores() -> None:
+    counting = scale.Counting("statx", (2, 8), ("--operations", "64"))
+    assert counting.command == "commutant scale statx --cores 2,8 --operations 64"
+    assert counting.arguments(8) == ("scale", "statx", "--cores", "8", "--operations", "64")
+    steps = [{"cores": cores, "accesses": accesses} for cores, accesses in ((8, 300.0), (32, 310.0), (256, 330.0))]
+    (figure,) = scale.of_two({"benchmark": "stat-two", "steps": steps}, counting.command)
+    assert (figure.name, figure.met) == ("stat-two: accesses at 256 cores to those at 8", True)
+    assert figure.median == pytest.approx(1.1)
+    steps[-1]["accesses"] = 3000.0
+    (figure,) = scale.of_two({"benchmark": "stat-two", "steps": steps}, counting.command)
+    assert figure.met is False
+
+
 def test_the_table_of_durable_commits_has_peers_of_the_same_sizes() -> None:
     assert durable.sqlite_served(clients=2, requests=4) > 0
     figures = {
@@ -194,3 +251,11 @@ def test_the_curves_of_throughput_have_a_point_for_each_number_of_cores() -> Non
     assert all(title in picture for title in scale.CURVES)
     area = {"date": "2026-01-01", "machine": {"commit": "0123456789"}, "figures": [one.to_json() for one in figures]}
     assert not any(line.startswith("| `statx`") for line in scaling.section(area)), "no row of transfers"
+
+
+def test_instructions_are_held_against_what_is_kept() -> None:
+    rows = json.loads(instructions.KEPT.read_text())["rows"]
+    assert {"stat", "pread", "rename", "front-stat", "front-create-unlink"} <= rows.keys()
+    assert all(count > 500 for count in rows.values())
+    allowed = [instructions.allowed(row) for row in ("stat", "front-stat", "front-link-unlink", "front-create-unlink")]
+    assert allowed == [0, 25, 50, 75]

@@ -13,9 +13,10 @@ RATIOS = {f"{one.what}: {one.way} to {one.other}" for one in olf.RATIOS if one.t
 
 
 def program(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs it without optimisation, and without the network."""
+    """Runs it without optimisation and without the network, built in a folder of its own: in the usual one cargo waits
+    until all tests of crates are built, which on a busy machine takes longer than a test may."""
     command = [*(word for word in olf.COMMAND if word != "--release"), *arguments]
-    command.insert(2, "--offline")
+    command[2:2] = ["--offline", "--target-dir", "target/benchmarks"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import guide_pictures
 from tests.repository.tree import ROOT, command, tracked
 
 DOCUMENTS = [file for file in tracked() if file.suffix == ".md"]
@@ -38,6 +39,17 @@ def test_links_lead_to_files_and_headings(file: Path) -> None:
         assert target.exists(), f"{link}: no such file"
         if heading:
             assert heading in _anchors(target), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("guide", sorted((ROOT / "docs" / "guides").glob("*.md")), ids=lambda guide: guide.stem)
+def test_every_guide_has_a_picture(guide: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", guide.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert re.search(r"^!\[[^\]]{20,}\]\(", text, re.MULTILINE), "expected a picture with what it shows in words"
+
+
+def test_pictures_of_guides_are_as_their_script_draws_them() -> None:
+    for path, text in guide_pictures.documents().items():
+        assert path.read_text() == text, f"{path.name}: run `python scripts/guide_pictures.py`"
 
 
 def _anchors(file: Path) -> set[str]:

@@ -1,21 +1,28 @@
 """Pages are for strangers: sentences of 40 words at most, 250 lines but for reference, no names of lost files.
 
+Guides are read by newcomers, so their sentences are shorter; and what a program says has the words of the field, too.
+
 The changelog grows with each release, and a reader reads one release of it.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
+import statistics
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.repository.tree import ROOT, tracked
+from tests.repository.tree import ROOT, python_files, tracked
 
 PAGES = [file for file in tracked() if file.suffix == ".md"]
 MOST_WORDS = 40
 MOST_LINES = 250
+MOST_WORDS_IN_A_GUIDE = 35
+MEDIAN_OF_A_GUIDE = 16
 
 DIALECT = {
     r"\bfor ever\b": "forever",
@@ -67,10 +74,10 @@ def sentences(text: str) -> list[str]:
     return found
 
 
-def too_long(text: str) -> dict[str, int]:
+def too_long(text: str, limit: int = MOST_WORDS) -> dict[str, int]:
     """The sentences above the limit, with their numbers of words."""
     counted = {sentence: len(WORD.findall(sentence)) for sentence in sentences(text)}
-    return {sentence: count for sentence, count in counted.items() if count > MOST_WORDS}
+    return {sentence: count for sentence, count in counted.items() if count > limit}
 
 
 def missing_files(text: str) -> list[str]:
@@ -93,6 +100,15 @@ def _is_there(name: str) -> bool:
 def test_no_sentence_is_longer_than_forty_words(file: Path) -> None:
     if str(file.relative_to(ROOT)) not in MADE:
         assert not too_long(file.read_text())
+
+
+GUIDES = [file for file in PAGES if file.parent == ROOT / "docs" / "guides"]
+
+
+@pytest.mark.parametrize("file", GUIDES, ids=lambda file: file.stem)
+def test_sentences_of_a_guide_are_short(file: Path) -> None:
+    assert not too_long(file.read_text(), MOST_WORDS_IN_A_GUIDE)
+    assert statistics.median(len(WORD.findall(one)) for one in sentences(file.read_text())) <= MEDIAN_OF_A_GUIDE
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
@@ -170,3 +186,71 @@ def test_a_page_has_the_words_of_the_field(file: Path) -> None:
 def test_words_of_the_dialect_are_found() -> None:
     found = dialect("Whoever waits for ever is told so, as foretold.\n\n```\nnobody\n```\n`so many`, told apart")
     assert set(found) == {"Whoever", "for ever", "told", "foretold"}
+
+
+IN_MESSAGES = {**DIALECT, r"\bbehind `?--|:Class behind|behind the last": "after", r"\bbites\b": "has an effect"}
+"""What a program says is read without the page around it."""
+
+_LITERAL = re.compile(r'(?<![\'\w])"((?:[^"\\\n]|\\.)*)"')
+_COMMENT = re.compile(r"^\s*//.*|\s//[ !/].*$")
+
+
+def _python_messages(text: str) -> Iterator[tuple[int, str]]:
+    """String literals that are no docstrings, and docstrings of what click calls: they are help."""
+    tree = ast.parse(text)
+    documentation = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.lineno, node.value
+        elif isinstance(node, ast.FunctionDef) and any("command" in ast.unparse(one) for one in node.decorator_list):
+            yield node.lineno, ast.get_docstring(node) or ""
+
+
+def _rust_messages(text: str) -> Iterator[tuple[int, str]]:
+    """String literals on one line, which is how messages are written, outside comments."""
+    for number, line in enumerate(text.splitlines(), 1):
+        yield from ((number, found[1]) for found in _LITERAL.finditer(_COMMENT.sub("", line)))
+
+
+def messages_in_dialect(file: Path, text: str) -> list[str]:
+    """Lines of a source file whose messages have words that readers of this field do not use so."""
+    messages = _python_messages(text) if file.suffix == ".py" else _rust_messages(text)
+    return [
+        f"{file}:{line}: {found[0]}: say {better}"
+        for line, message in messages
+        for pattern, better in IN_MESSAGES.items()
+        for found in re.finditer(pattern, re.sub(r"\{\w+(?::[^}]*)?\}", "", message), re.IGNORECASE)
+        if not _is_identifier(message)
+    ]
+
+
+def _is_identifier(message: str) -> bool:
+    """Members of documents and names of classes are kept as they are: others read them."""
+    return re.fullmatch(r"\w+", message) is not None
+
+
+def test_what_the_package_says_has_the_words_of_the_field() -> None:
+    files = [*python_files("src/commutant"), *python_files("packages")]
+    wrong = [one for file in files for one in messages_in_dialect(file.relative_to(ROOT), file.read_text())]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_the_crates_say_has_the_words_of_the_field() -> None:
+    files = [file for file in tracked() if file.match("crates/*/*/src/**/*.rs") or file.match("crates/*/*/src/*.rs")]
+    assert len(files) > 300
+    wrong = [one for file in files for one in messages_in_dialect(file.relative_to(ROOT), file.read_text())]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_planted_word_in_a_message_is_found() -> None:
+    python = '''def f():\n    """Nobody is told."""\n    raise UsageError("expected a program behind --")\n'''
+    (found,) = messages_in_dialect(Path("a.py"), python)
+    assert found == "a.py:3: behind --: say after"
+    helped = '@cli.command("x")\ndef f():\n    """Waits for ever."""\n'
+    assert messages_in_dialect(Path("a.py"), helped) == ["a.py:2: for ever: say forever"]
+    rust = '// "nobody"\nlet x = f("nobody receives there"); // "told"\n'
+    assert messages_in_dialect(Path("a.rs"), rust) == ["a.rs:2: nobody: say no one"]

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import recall
-from commutant.remedy import Change, Saving, TransferProof, Transfers, Way
+from commutant.remedy import Change, Saving, TransferProof, Transfers, TransferTally, Way
 from recall import Answer, page, plan, read_table, still_open
 from steps import StepFailed
 from tests.repository.tree import ROOT
 
-PROOF = TransferProof(32, 3, Transfers(8.0, 8.0), Transfers(6.0, 6.0), Transfers(6.5, 6.5), 0.5, 3)
+TALLY = TransferTally(3, Transfers(8.0, 8.0), Transfers(6.0, 6.0), Transfers(6.5, 6.5), 0.5, 3)
+PROOF = TransferProof(32, TALLY, replace(TALLY, tests=2, median_error=0.01, right=2))
 
 ROW = """
 [kernels]
@@ -59,7 +60,7 @@ def test_a_row_that_was_run_has_what_was_found_and_one_that_was_not_has_its_reas
     text = page(table, {"one": Answer(3, 0.25, 2.0, 8.0, 1, PROOF)})
     assert "Of 2 changes 1 were run. Of these the tool finds 1 and predicts 1" in text
     assert "| `one` | 6.11 | `dentry.d_lockref` | stat=1 | yes | 2.00 of 8.0 in 3 tests | 25.0 % | 1 |" in text
-    assert "8.0, 6.0, 6.5 in 3 tests; 0.50, 3 |" in text
+    assert "| 8.0, 6.0, 6.5 in 3 tests; 0.50, 3 | 8.0, 6.0, 6.5 in 2 tests; 0.01, 2 |" in text
     assert "| a change (abc) | 6.11 | `dentry.d_lockref` | no model |" in text
 
 
@@ -96,9 +97,10 @@ def test_what_is_open_has_each_line_once_and_nothing_that_was_mended_since(tmp_p
 def test_a_row_that_saves_nothing_or_gets_worse_is_no_hit(tmp_path: Path) -> None:
     path = tmp_path / "recall.toml"
     path.write_text(ROW + RUN)
-    worse = replace(PROOF, counted=Transfers(9.0, 9.0))
+    worse = replace(PROOF, every=replace(TALLY, counted=Transfers(9.0, 9.0)), alike=None)
     text = page(read_table(path), {"one": Answer(3, 0.0, 0.0, 8.0, None, worse)})
     assert "finds 1 and predicts 0" in text and "there 0 have fewer" in text
+    assert "8.0, 6.0, 9.0 in 3 tests; 0.50, 3 | - |" in text
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,15 @@ MACHINE_PATH = re.compile(r"(?<![\w.\-])/(?:root|work|home/\w+)/")
 REGISTRY_HOST = re.compile(r"pypi\.or[g]|pythonhosted\.or[g]|crates\.i[o]|proxy\.golang\.or[g]")
 LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b|\b(?:todo|unimplemented)!\(|NotImplementedErro[r]")
 GENERATED = {".lock", ".json"}
+MADE_BY_BENCH = Path("docs/notes/benchmark-samples.md")
+"""Every sample of every figure: a table that grows with what is measured."""
 
 
 def test_no_file_is_longer_than_800_lines() -> None:
     long = {
-        str(path): text.count("\n") for path, text in texts() if path.suffix not in GENERATED and text.count("\n") > 800
+        str(path): text.count("\n")
+        for path, text in texts()
+        if path.suffix not in GENERATED and path != MADE_BY_BENCH and text.count("\n") > 800
     }
     assert not long
 

@@ -23,7 +23,7 @@ from tests.repository.tree import BIN, ROOT
 WHEELS = BIN.parent / "wheels"
 
 
-MOST_BYTES = 17_000_000
+MOST_BYTES = 16_000_000
 
 NEEDS_Z3 = '''
 """Two numbers that stand between multiples."""

@@ -160,8 +160,8 @@ def test_a_static_program_is_refused(tmp_path: Path, capfd: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("open", "--", "true", "a b"), "or a program behind --, got both: open and true 'a b'"),
-        (("--",), "expected a program behind --, got nothing"),
+        (("open", "--", "true", "a b"), "or a program after --, got both: open and true 'a b'"),
+        (("--",), "expected a program after --, got nothing"),
         (("--", "/nowhere/at-all"), "expected a program"),
     ],
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -25,7 +27,7 @@ from commutant.scale import (
     read_constants,
     scaling,
 )
-from commutant.support import RunError
+from commutant.support import RunError, artifacts
 
 FEW = ScaleConditions(operations=60, warm_up=60)
 
@@ -86,6 +88,22 @@ def test_a_lowest_number_is_shared_and_any_number_is_not() -> None:
     assert any_number.maintenance > 0
     names = {variable.name for variable in any_number.variables}
     assert any("epoch" in name for name in names), names
+
+
+def test_a_mail_server_of_commutative_calls_shares_nothing_but_a_planted_counter() -> None:
+    # What is given back has come round several times before what counts.
+    settled = ScaleConditions(operations=32, warm_up=256, maintain_every=8)
+    step = scaled("mail-any", (4,), settled).steps[0]
+    assert step.transfers <= 0.05, step.variables
+    assert not any("maximum" in variable.name for variable in step.variables), "each reads what it has just written"
+    counted = scaled("mail-any-counted", (4,), settled).steps[0]
+    assert counted.transfers >= step.transfers + 0.5
+    assert counted.variables[0].name.endswith("mail::DELIVERY_COUNT")
+
+
+def test_an_unmap_asks_those_that_have_touched_the_page_however_many_cores_there_are() -> None:
+    few, many = scaled("map", (4, 24), ScaleConditions(operations=16, warm_up=72)).steps
+    assert many.accesses == pytest.approx(few.accesses, rel=0.05)
 
 
 def test_what_fxmark_counts_is_there_and_only_what_is_shared_moves() -> None:
@@ -178,20 +196,34 @@ def test_what_does_not_end_in_time_is_stopped(capfd: pytest.CaptureFixture[str])
     assert "did not end within 1 s" in capfd.readouterr().err
 
 
+def test_a_file_system_that_is_too_small_is_one_line() -> None:
+    """By itself, since 200,000 operations take long under the emulator."""
+    numbers = {"cores": 1, "operations": 200_000, "warm-up": 0, "seed": 1, "hand-over": 0, "maintain-every": 10**6}
+    command = [str(artifacts.scale_runner_path()), "dwal", *map(str, numbers.values()), os.devnull]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    [line] = done.stderr.splitlines()
+    assert line.startswith("commutant-scale-runner: pwrite: ENOSPC: the file system is too small for this benchmark")
+    assert "--maintain-every" in line
+
+
+@pytest.mark.parametrize(
+    ("stopped", "code", "said"), [(RunError("it broke"), 3, "it broke"), (KeyboardInterrupt(), 130, "interrupted")]
+)
 def test_what_was_counted_before_a_failure_is_shown_as_such(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stopped: BaseException, code: int, said: str
 ) -> None:
     counted = counting.counted
 
     def failing(benchmark: Benchmark, cores: int, conditions: ScaleConditions) -> Any:
         if cores == 2:
-            raise RunError("it broke")
+            raise stopped
         return counted(benchmark, cores, conditions)
 
     monkeypatch.setattr(importlib.import_module("commutant.scale.scaling"), "counted", failing)
-    assert command("sharded-map", "--cores", "1,2", "--operations", "5") == 3
+    assert command("sharded-map", "--cores", "1,2", "--operations", "5") == code
     printed = capfd.readouterr()
-    assert "it broke" in printed.err
+    assert said in printed.err
     assert "INTERRUPTED" in printed.out
     assert "\n      1      0.0000" in printed.out
 

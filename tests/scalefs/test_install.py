@@ -76,7 +76,7 @@ def test_nothing_else_is_installed_and_nothing_is_lost(installed: Path) -> None:
 def test_a_program_is_linked_with_the_shared_library(installed: Path, built: Path) -> None:
     assert run(built).returncode != 0, "it needs the library, which is in no folder that the system looks into"
     ran = run(built, LD_LIBRARY_PATH=str(installed / "lib"))
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "Dear Bob\n", "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "Dear Bob\ngone\n", "")
     needed = run("readelf", "--dynamic", built).stdout
     assert f"[{install.soname(install.version())}]" in needed
 
@@ -84,7 +84,7 @@ def test_a_program_is_linked_with_the_shared_library(installed: Path, built: Pat
 @pytest.mark.parametrize("built", [(("-static",), ("--static",))], indirect=True, ids=["static"])
 def test_a_program_is_linked_with_the_static_library(built: Path) -> None:
     ran = run(built)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "Dear Bob\n", "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "Dear Bob\ngone\n", "")
 
 
 def test_the_shared_library_gives_out_the_calls_of_the_header_alone(installed: Path) -> None:

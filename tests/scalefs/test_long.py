@@ -30,6 +30,14 @@ SCRIPT_PARTS = 8
 OTHER_SEEDS = 5
 ADYA_RUNS = 2_000
 POOL_CALLS = 10_000_000
+DOMAINS_PARTS = 10
+DOMAINS_HISTORIES_PER_PART = 10_000
+DOMAINS_CALLS_PER_PART = 250_000
+"""Of each kind of random calls; those over three domains make four times as many, ten million in all parts."""
+DOMAINS_SEEDS_PER_PART = 1_000_000
+FULL_RINGS_PARTS = 2
+FULL_RINGS_SECONDS_PER_PART = 300
+"""Ten minutes in all, in parts that a test program has time for (scripts/limited.py)."""
 DURABLE_PARTS = 20
 POWER_CUTS_PER_PART = 5_000
 KILLS_PER_PART = 50
@@ -69,6 +77,16 @@ def test_random_cases_of_other_seeds(number: int) -> None:
 def test_random_calls_against_tmpfs(part: int) -> None:
     seed = 1 + part * (CALLS_PER_PART // CALLS_PER_SEED)
     run_test("scalefs", "tmpfs", {"SCALEFS_FUZZ_CALLS": str(CALLS_PER_PART), "SCALEFS_FUZZ_SEED": str(seed)})
+
+
+def test_all_cases_of_the_table() -> None:
+    """Of calls on names, data and times: on ScaleFS, on `plain` and on tmpfs."""
+    run_test("scalefs", "tmpfs", {"SCALEFS_CASES": "all"}, "of_the_table")
+
+
+def test_random_calls_on_attributes_and_room_against_tmpfs() -> None:
+    environment = {"SCALEFS_FUZZ_CALLS": str(CALLS_PER_PART), "SCALEFS_FUZZ_SEED": "1000000"}
+    run_test("scalefs", "tmpfs", environment, "attributes_and_room")
 
 
 @pytest.mark.parametrize("part", range(1, SEQUENCES_PARTS + 1))
@@ -162,6 +180,32 @@ def test_killed_processes_leave_whole_trees(seed: int) -> None:
 @pytest.mark.parametrize("structure", ["ring", "log"])
 def test_memory_without_coherence_has_no_report(structure: str) -> None:
     run_test("pool", "pool", {"POOL_CALLS": str(POOL_CALLS)}, f"{structure}_is_right_under")
+
+
+@pytest.mark.parametrize("part", range(DOMAINS_PARTS))
+def test_histories_of_several_domains_have_an_order(part: int) -> None:
+    """A hundred thousand, a part at a time, each in a schedule of its own."""
+    first = part * DOMAINS_HISTORIES_PER_PART
+    histories = f"{first}..{first + DOMAINS_HISTORIES_PER_PART}"
+    run_test("domains", "domains", {"HISTORIES": histories}, "calls_of_several_domains_have_an_order")
+
+
+@pytest.mark.parametrize("part", range(DOMAINS_PARTS))
+def test_random_calls_of_several_domains_give_the_same_as_on_plain(part: int) -> None:
+    seed = 1 + part * DOMAINS_SEEDS_PER_PART
+    environment = {"DOMAINS_CALLS": str(DOMAINS_CALLS_PER_PART), "DOMAINS_SEED": str(seed)}
+    run_test("domains", "domains", environment, "random::random_calls")
+
+
+@pytest.mark.parametrize("part", range(FULL_RINGS_PARTS))
+@pytest.mark.parametrize("only", ["rings_that_are_full", "threads_talk_over_full_rings"])
+def test_full_rings_do_not_stall(only: str, part: int) -> None:
+    """Domains make calls under the adversary, then threads over a pool file; both end, or a seed stands still."""
+    environment = {
+        "FULL_RINGS_SECONDS": str(FULL_RINGS_SECONDS_PER_PART),
+        "FULL_RINGS_SEED": str(part * DOMAINS_SEEDS_PER_PART),
+    }
+    run_test("transports", "transports", environment, only)
 
 
 def test_a_ring_is_explored_until_lines_are_written_over() -> None:

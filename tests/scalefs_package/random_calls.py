@@ -25,6 +25,7 @@ PLACES = ("a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/f", "l", "d/l", "g",
 ODD_PLACES = ("", ".", "a/", "d/", "d/.", "none/a", "a/none", "x" * 256, "d/" + "y" * 255)
 TARGETS = ("a", "b", "d", "e", "none", "l", "d/a", "e/f")
 MODES = ("r", "w", "a", "x", "r+", "w+", "a+", "x+")
+ATTRIBUTES = ("user.a", "user.b", "user.long", "trusted.a", "security.a", "user.", "other.a", "x" * 256)
 SLOTS = 4
 """So many files, and descriptors, are open at once."""
 
@@ -37,10 +38,12 @@ Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 class Drawn:
     """Calls drawn from a seed; what they are made on is not looked at, so two worlds are given the same ones."""
 
-    def __init__(self, seed: int) -> None:
-        """From this seed."""
+    def __init__(self, seed: int, *, attributes: bool = False) -> None:
+        """From this seed; with calls on extended attributes and on room for data, if that is asked for."""
         self._random = random.Random(seed)
         self._kinds: tuple[Callable[[], Call], ...] = (self._on_names, self._on_names, self._on_files, self._on_numbers)
+        if attributes:
+            self._kinds += (self._on_attributes,)
 
     def _path(self) -> str:
         return self._random.choice(ODD_PLACES if self._random.random() < 0.05 else PLACES)
@@ -93,6 +96,27 @@ class Drawn:
                 ("write_bytes", (path, self._bytes()), {}),
                 ("append_bytes", (path, self._bytes()), {}),
                 ("read_bytes", (path,), {}),
+            )
+        )
+
+    def _on_attributes(self) -> Call:
+        path, slot = self._path(), self._random.randrange(SLOTS)
+        name = self._random.choice(ATTRIBUTES if self._random.random() < 0.5 else ATTRIBUTES[:2])
+        follow = {"follow_symlinks": self._random.random() < 0.5}
+        value, flags = self._bytes()[:5000], self._random.choice((0, 0, os.XATTR_CREATE, os.XATTR_REPLACE))
+        offset, length = self._offset(), self._random.choice((1, 100, 4096, 10_000, 0))
+        return self._random.choice(
+            (
+                ("setxattr", (path, name, value, flags), follow),
+                ("setxattr", (path, name, value, flags), follow),
+                ("getxattr", (path, name), follow),
+                ("listxattr", (path,), follow),
+                ("removexattr", (path, name), follow),
+                ("fd", (slot, "setxattr", name, value, flags), {}),
+                ("fd", (slot, "getxattr", name), {}),
+                ("fd", (slot, "listxattr"), {}),
+                ("fd", (slot, "removexattr", name), {}),
+                ("fd", (slot, "posix_fallocate", offset, length), {}),
             )
         )
 
@@ -223,7 +247,14 @@ class World(abc.ABC):
             case "scandir":
                 with self.names().scandir(*args) as entries:
                     return sorted(
-                        (one.name, one.path, one.is_dir(), one.is_file(), one.is_symlink(), _mode_of(one))
+                        (
+                            one.name,
+                            one.path,
+                            _asked_of(one.is_dir),
+                            _asked_of(one.is_file),
+                            one.is_symlink(),
+                            _mode_of(one),
+                        )
                         for one in entries
                     )
             case "walk":
@@ -275,6 +306,14 @@ class World(abc.ABC):
                 self.descriptors().close(self.numbers[slot])
 
 
+def _asked_of(is_kind: Callable[[], bool]) -> bool | str:
+    """What an entry says of itself, or its error: two of one directory may fail, and which comes first is free."""
+    try:
+        return is_kind()
+    except OSError as error:
+        return str(error.errno)
+
+
 def _mode_of(entry: Any) -> int | None:
     try:
         return int(entry.stat(follow_symlinks=False).st_mode)
@@ -283,7 +322,9 @@ def _mode_of(entry: Any) -> int | None:
 
 
 def comparable(answer: Answer) -> Answer:
-    """Of a status what both worlds have: sizes and numbers of names of directories are each one's own."""
+    """Of a status what both worlds have: sizes and link counts of directories are each one's own. Lists are sorted."""
+    if isinstance(answer, list):
+        return sorted(answer)
     if not isinstance(answer, os.stat_result):
         return answer
     of_file = () if stat.S_ISDIR(answer.st_mode) else (answer.st_size, answer.st_nlink)
@@ -341,7 +382,7 @@ class Host(World):
 
 def compare(files: FileSystem, seed: int, count: int) -> str | None:
     """Makes so many calls on both; the first one that differs, in words. The working directory is the host's root."""
-    drawn, ours, host = Drawn(seed), Ours(files), Host()
+    drawn, ours, host = Drawn(seed, attributes=_host_has_attributes()), Ours(files), Host()
     try:
         for step in range(count):
             if differs := difference(drawn.next(), host, ours):
@@ -368,6 +409,16 @@ def compare_in_transactions(files: FileSystem, seed: int, count: int) -> str | N
                 host.end()
                 ours.end()
     return None
+
+
+def _host_has_attributes() -> bool:
+    """Whether the working directory's file system keeps attributes of users: in memory since Linux 6.6."""
+    try:
+        os.setxattr(".", "user.a", b"")
+        os.removexattr(".", "user.a")
+    except OSError:
+        return False
+    return True
 
 
 def _again(seed: int, step: int) -> str:

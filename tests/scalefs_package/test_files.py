@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import doctest
 import errno
+import inspect
 import os
 import pickle
+import pydoc
 import random
 import stat
 import threading
@@ -24,6 +26,15 @@ def test_the_example_in_the_documentation_runs() -> None:
         outcome = doctest.testmod(module)
         assert outcome.attempted >= 4
         assert outcome.failed == 0
+
+
+def test_help_of_the_package_shows_what_it_has() -> None:
+    """It showed an exception alone: `help` takes what a package imports for others', unless `__all__` names it."""
+    shown = pydoc.plain(pydoc.render_doc(scalefs))
+    for name in ("class FileSystem", "class Transaction", "class Stale", "named("):
+        assert name in shown, name
+    own = {name for name, value in vars(scalefs).items() if not (name.startswith("_") or inspect.ismodule(value))}
+    assert set(scalefs.__all__) == own
 
 
 def test_the_program_in_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,3 +301,46 @@ def test_threads_may_share_an_instance() -> None:
         thread.join()
     assert len(files.listdir()) == 4 * 50 + 1
     assert files.read_bytes("log") == b"x" * 200
+
+
+def test_attributes_and_room_are_as_os_has_them() -> None:
+    files = FileSystem(size_bytes=1 << 20)
+    files.write_bytes("/f", b"abc")
+    files.setxattr("/f", "user.about", b"a tree", os.XATTR_CREATE)
+    files.setxattr(b"/f", b"user.long", b"x" * 5000)
+    assert files.getxattr("/f", "user.about") == b"a tree"
+    assert len(files.getxattr("/f", "user.long")) == 5000
+    assert files.listxattr("/f") == ["user.about", "user.long"]
+    for call, number in (
+        (lambda: files.setxattr("/f", "user.about", b"", os.XATTR_CREATE), errno.EEXIST),
+        (lambda: files.getxattr("/f", "user.none"), errno.ENODATA),
+        (lambda: files.setxattr("/f", "user.big", bytes(65_000)), errno.ENOSPC),
+        (lambda: files.setxattr("/f", "user.big", bytes(65_537)), errno.E2BIG),
+    ):
+        with pytest.raises(OSError) as raised:
+            call()
+        assert raised.value.errno == number
+    fd = files.descriptors.open("/f", os.O_RDWR)
+    files.descriptors.removexattr(fd, "user.about")
+    assert files.descriptors.listxattr(fd) == ["user.long"]
+    files.descriptors.posix_fallocate(fd, 0, 9000)
+    assert files.read_bytes("/f") == b"abc" + bytes(8997)
+    files.descriptors.fallocate(fd, 3, 1, 1)
+    assert files.read_bytes("/f")[:4] == b"a\0c\0"
+    with pytest.raises(OSError) as raised:
+        files.descriptors.posix_fallocate(fd, 0, 1 << 30)
+    assert raised.value.errno == errno.ENOSPC
+    with files.transaction() as t, pytest.raises(OSError) as raised:
+        t.getxattr("/f", "user.long")
+    assert raised.value.errno == errno.EOPNOTSUPP
+
+
+def test_blocks_follow_from_the_size() -> None:
+    """Holes included: no `stat` goes through the pages of a file."""
+    files = FileSystem(size_bytes=1 << 20)
+    fd = files.descriptors.open("/f", os.O_RDWR | os.O_CREAT)
+    for size, blocks in ((100_000, 200), (4097, 16), (1, 8), (0, 0)):
+        files.descriptors.ftruncate(fd, size)
+        with files.transaction() as t:
+            told = (files.stat("/f"), files.descriptors.fstat(fd), t.stat("/f"))
+        assert [status.st_blocks for status in told] == [blocks] * 3

@@ -18,7 +18,7 @@ from build_wheel import SCALEFS, build
 from tests.repository.tree import BIN, ROOT, toml
 
 WHEELS = BIN.parent / "wheels"
-MOST_BYTES = 5_000_000
+MOST_BYTES = 3_000_000
 WITH_FSSPEC = """
 import fsspec
 with fsspec.open("scalefs://trees/oak", "w") as file:

@@ -60,7 +60,7 @@ def _runs(process: int) -> bool:
 
 
 def test_a_program_takes_no_more_than_is_granted(tmp_path: Path) -> None:
-    too_much = f"open({str(tmp_path / 'large')!r}, 'wb').write(bytes(100_000))"
+    too_much = f"with open({str(tmp_path / 'large')!r}, 'wb') as file: file.write(bytes(100_000))"
     with start_program([sys.executable, "-c", too_much], limits=Limits(file_bytes=10_000)) as process:
         assert process.wait(_PATIENCE_SECONDS) != 0
     assert (tmp_path / "large").stat().st_size <= 10_000

@@ -122,6 +122,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "lib/libcrc32c.ko": make_module(softdep="pre: crc32c"),
         "crypto/crc32c-generic.ko": make_module(alias="crc32c"),
         "drivers/block/brd.ko": make_module(),
+        "fs/fuse/fuse.ko": make_module(),
         "drivers/net/e1000.ko": b"not read",
     }.items():
         (modules / path).parent.mkdir(parents=True, exist_ok=True)
@@ -142,6 +143,29 @@ def test_a_package_s_modules_are_kept_with_the_kernel(package: Path) -> None:
     assert kernel.modules_for(["ext4"]) == ()
     assert kernel.read_module("xfs") == make_module(depends="libcrc32c")
     assert kernels.unpack(package) == kernel
+
+
+def test_a_package_is_unpacked_again_for_modules_that_were_not_sought(package: Path) -> None:
+    kernel = kernels.unpack(package)
+    assert kernel.modules_for(["fuse"]) == ("fuse",) and kernel.has_all_modules
+    without = {name: order for name, order in kernel.load_orders.items() if name != "fuse"}
+    older = replace(kernel, load_orders=without, sought=("brd", "xfs"))
+    kernels._describe(older)
+    kernels.set_default(older)
+    assert kernels.default_kernel() == older and not older.has_all_modules
+    assert kernels.unpack(package) == kernel
+    built = kernels.KernelBuild(
+        source="linux",
+        source_sha256="0" * 64,
+        version="6.1.192",
+        reference="6.1.0",
+        config_sha256="1" * 64,
+        compiler="gcc",
+        patches=(),
+        types_compared=0,
+        types_that_differ=(),
+    )
+    assert replace(older, built=built).has_all_modules, "no package would give it more"
 
 
 def test_a_changed_module_is_noticed(package: Path) -> None:

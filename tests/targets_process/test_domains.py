@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
-from commutant.conformance import Conform
+from commutant.cli.main import run
+from commutant.conformance import Conform, Conformance
 from commutant.corpus import TestCase
 from commutant.lang.load import load_interface
 from commutant.support.errors import UsageError
@@ -51,6 +54,20 @@ def test_pipes_and_memory_are_right_and_what_is_not_offered_is_skipped(target: D
     session.close()
 
 
+@pytest.mark.parametrize("calls", ["rename,unlink", "open,pwrite", pytest.param("", marks=pytest.mark.long)])
+def test_no_test_of_posix18_has_a_wrong_result_over_two_domains(calls: str, tmp_path: Path) -> None:
+    """All calls in `make test-long`. Skipped is what maps a file elsewhere, and nothing else."""
+    folder = tmp_path / "run"
+    words = ["check", "posix18", "--target", "scalefs:domains=2", "--jobs", "1", "-o", str(folder)]
+    assert run([*words, *(["--calls", calls] if calls else [])]) == 0
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["tests"] > (0 if calls else 30_000)
+    assert (summary["wrong_result"], summary["crashed"], summary["unstable"]) == (0, 0, 0)
+    verdicts = [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()]
+    skipped = {verdict["detail"] for verdict in verdicts if verdict["outcome"] == "skipped"}
+    assert skipped == (set() if calls else {NOT_OFFERED})
+
+
 def _maps(test: TestCase) -> bool:
     made = {step.call for step in test.setup} | {call.call for call in test.calls}
     return not made.isdisjoint({"mmap", "map_file"})
@@ -70,7 +87,69 @@ def test_calls_that_are_not_done_across_domains_are_not_known(target: DomainsTar
     assert target.implements("rename", ["src", "dst"])
     assert target.implements("memwrite", ["data", "address"]) and target.implements("pipe", [])
     assert not target.implements("close", ["pair"]) and not target.implements("sendto", ["name", "message"])
-    assert target.describe()["domains"] == 3
+    assert target.describe()["domains"] == 3 and target.describe()["level"] == "posix"
+
+
+@pytest.mark.parametrize(
+    ("interface", "argument"),
+    [
+        ("posix18", "scalefs:domains=3"),
+        ("posix-close-to-open", "scalefs:domains=3"),
+        ("posix-close-to-open", "scalefs:domains=3,level=close-to-open"),
+    ],
+)
+def test_no_difference(interface: str, argument: str) -> None:
+    found = conformance(interface, argument, sequences=400)
+    assert found.differences == (), found.text()
+    assert found.tally.undecided == 0
+
+
+CALLS_ON_DATA = ("open", "read", "write", "pread", "close")
+
+
+def test_close_to_open_is_less_than_posix18_and_no_less_than_it_says() -> None:
+    """Old data is read, which posix18 forbids; what it allows for data alone is drawn from few calls."""
+    argument = "scalefs:domains=3,level=close-to-open"
+    weaker = conformance("posix18", argument, sequences=2_000, calls=CALLS_ON_DATA)
+    assert weaker.differences != ()
+    found = conformance("posix-close-to-open", argument, sequences=400, calls=CALLS_ON_DATA)
+    assert found.differences == (), found.text()
+    assert found.tally.undecided == 0
+
+
+def conformance(interface: str, argument: str, *, sequences: int, calls: Sequence[str] | None = None) -> Conformance:
+    """What came of sequences of an interface, or of some of its calls, on a target."""
+    with Conform(load_interface(interface), load_target(argument), calls=calls, sequences=sequences) as conform:
+        conform.start()
+        return conform.run()
+
+
+PARTS_OF_LEVEL = 10
+CALLS_PER_PART = 100_000
+"""Of each interface, level and number of domains: a million calls in parts, so that a run shows how far it is."""
+SEQUENCES_AT_ONCE = 5_000
+SEEDS_PER_PART = 1_000_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS_OF_LEVEL))
+@pytest.mark.parametrize("domain_count", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("interface", "level"),
+    [("posix18", "posix"), ("posix-close-to-open", "posix"), ("posix-close-to-open", "close-to-open")],
+)
+def test_a_million_calls_make_no_difference(interface: str, level: str, domain_count: int, part: int) -> None:
+    calls, seed = 0, part * SEEDS_PER_PART
+    while calls < CALLS_PER_PART:
+        argument = f"scalefs:domains={domain_count},level={level}"
+        with Conform(
+            load_interface(interface), load_target(argument), sequences=SEQUENCES_AT_ONCE, seed=seed, jobs=2
+        ) as conform:
+            conform.start()
+            found = conform.run()
+        assert found.differences == () and found.ended is None, found.text()
+        calls += found.tally.calls
+        seed += SEQUENCES_AT_ONCE
 
 
 @pytest.mark.parametrize(
@@ -79,6 +158,7 @@ def test_calls_that_are_not_done_across_domains_are_not_known(target: DomainsTar
         ("scalefs:domains=0", "from 1 to 16"),
         ("scalefs:domains=17", "from 1 to 16"),
         ("scalefs:domains=2,cores=4", "cores"),
+        ("scalefs:domains=2,level=nfs", "one of posix, close-to-open"),
     ],
 )
 def test_options_are_refused(argument: str, why: str) -> None:

@@ -2,7 +2,7 @@
 
 from commutant.campaign.campaign import Campaign
 from commutant.campaign.collisions import ask_other_seeds
-from commutant.campaign.keys import KeyRate, ask_other_keys
+from commutant.campaign.keys import KeyAnswer, KeyRate, ask_other_keys, is_in_doubt
 from commutant.campaign.summary import Counts, Summary, Tally
 from commutant.campaign.verdict import DEFAULT_REPEATS, Outcome, Verdict, skipped
 
@@ -10,6 +10,7 @@ __all__ = [
     "DEFAULT_REPEATS",
     "Campaign",
     "Counts",
+    "KeyAnswer",
     "KeyRate",
     "Outcome",
     "Summary",
@@ -17,5 +18,6 @@ __all__ = [
     "Verdict",
     "ask_other_keys",
     "ask_other_seeds",
+    "is_in_doubt",
     "skipped",
 ]

@@ -53,11 +53,11 @@ def command(
     """Prints the exact conditions under which the calls of INTERFACE commute.
 
     \b
-    INTERFACE is a shipped name (allocator, counter, figure4, interner, kv, lists,
-    lists-ends, map, map-len, map-len-relaxed, map-relaxed, metrics, names, ordered-map, pool,
-    posix, posix18, posix-commutative, processes, put-max, queue,
-    queue-unordered, refcount, refcount-exact, sockets, sockets-unordered,
-    stack), FILE.py[:Class], or module:Class.
+    INTERFACE is a shipped name (allocator, counter, events, events-any, figure4, interner,
+    kv, lists, lists-ends, map, map-len, map-len-relaxed, map-relaxed, metrics, names,
+    ordered-map, pool, posix, posix18, posix-close-to-open, posix-commutative, processes,
+    put-max, queue, queue-unordered, refcount, refcount-exact, release, release-later,
+    sockets, sockets-unordered, stack), FILE.py[:Class], or module:Class.
 
     Every order of each set of calls is explored symbolically. `--format smt2` prints conditions for a solver of your
     own. Of sets of more than two calls, conditions are printed if --calls names one set. What shards have analysed on

@@ -97,7 +97,7 @@ def build(
     )
 
     if name is not None and not is_package_name(name):
-        raise UsageError(f"--name {name!r:.80}: expected lower-case letters, digits, +, - and dots")
+        raise UsageError(f"--name {name!r:.80}: expected two or more lower-case letters, digits, +, - and dots")
     if as_is and config is None:
         raise click.UsageError("--as-is is about the configuration that --config gives")
     read = [read_patch(path) for path in patches]

@@ -203,8 +203,8 @@ def command(
     the Debian packages (`# packages: gcc make`) and sources (`# sources: flac`, unpacked as /src/flac) that it needs.
 
     With `--span` only a part of the run is recorded: between COMMUTANT_LOCK_SPAN_BEGIN and COMMUTANT_LOCK_SPAN_END
-    (`annotations`), between two signals SIGUSR2 to this process (`signal`), or FROM seconds after the start FOR so many
-    seconds. Several spans count together, and the program runs to its end.
+    (`annotations`), between two signals SIGUSR2 to this process (`signal`), or FOR seconds from FROM seconds after the
+    start on. Several spans count together, and the program runs to its end.
 
     Tables can be sorted by acquired, contended, avg_wait, wait_total, hold_total, independence, speedup.
     """
@@ -226,7 +226,7 @@ def command(
     if workload is not None:
         raise UsageError("--workload is run in a kernel's guest: expected --target linux with it")
     if not program:
-        raise UsageError("expected a program behind `--`, got nothing: commutant locks -- PROGRAM [ARGS]")
+        raise UsageError("expected a program after `--`, got nothing: commutant locks -- PROGRAM [ARGS]")
     results.refuse_existing(path)
     # A document stands alone on standard output: what the program prints there goes to standard error.
     messages = sys.__stderr__.fileno() if sys.__stderr__ is not None else subprocess.DEVNULL  # closed, as with `2>&-`

@@ -123,7 +123,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return code
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else PROGRAM
-        console.error(f"{error.format_message()} (see `{path} --help`)")
+        console.error(f"{_usage(error)} (see `{path} --help`)")
         return EXIT_USAGE
     except click.ClickException as error:
         console.error(error.format_message())
@@ -155,6 +155,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         hint = "please report it where you got Commutant, with what COMMUTANT_TRACEBACK=1 and `commutant doctor` print"
         console.error(f"internal error, a defect of commutant: {type(error).__name__}: {text_of(error)}; {hint}")
         return EXIT_FAILED
+
+
+def _usage(error: click.UsageError) -> str:
+    """What is wrong with a command line, on one line. Of a verb with verbs of its own click shows all of its help."""
+    text = " ".join(error.format_message().split())
+    command = error.ctx.command if error.ctx else None
+    if error.ctx and isinstance(command, click.Group) and text.startswith("Usage: "):
+        return f"expected one of {', '.join(command.list_commands(error.ctx))}, got nothing"
+    return text
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar
 
 import click
 
 from commutant.cli import console, options
+
+
+class _Language(click.Choice[str]):
+    """A language by the name of `commutant.targets.library`, or as people write it."""
+
+    _ALIASES: ClassVar = {"c++": "cpp", "cxx": "cpp", "cc": "cpp", "rs": "rust"}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        lowered = str(value).lower()
+        return super().convert(self._ALIASES.get(lowered, lowered), param, ctx)
 
 
 @click.group(
@@ -50,9 +61,7 @@ def model(name: str, output: Path | None) -> int:
     ),
 )
 @click.argument("interface", type=options.InterfaceArgument())
-@click.option(
-    "--lang", "language", type=click.Choice(("c", "cpp", "rust")), required=True, help="The adapter's language."
-)
+@click.option("--lang", "language", type=_Language(("c", "cpp", "rust")), required=True, help="The adapter's language.")
 @options.output("New directory of the project.  [default: <interface>-adapter]")
 def adapter(interface: str, language: str, output: Path | None) -> int:
     """Writes a project for an adapter of INTERFACE, which builds and runs as it is (docs/guides/libraries.md).

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commutant.cli import console, options, results
-from commutant.cli.remedy import refuse_unknown, traffic_in
+from commutant.cli.remedy import known_changes, scene_in, traffic_in
 from commutant.documents import text as text_of
 from commutant.support import RunError, UsageError, paused_collector
 
@@ -80,7 +80,7 @@ class _Base:
     """BASE as all NEW are held against it."""
 
     def __init__(self, path: Path, again: Path | None, changes: tuple[Change, ...]) -> None:
-        from commutant.remedy import foretell, scene_of
+        from commutant.remedy import foretell
         from commutant.runs import judged_tests, load_run
 
         self._run = load_run(path)
@@ -92,8 +92,8 @@ class _Base:
         self._foretold: frozenset[str] | None = None
         self._traffic: Traffic | None = None
         if changes:
-            scene = scene_of(self._verdicts)
-            refuse_unknown(scene, changes)
+            scene = scene_in(self._run, self._verdicts)
+            self._changes = changes = known_changes(scene, changes)
             self._foretold = foretell(scene, changes).freed
             self._traffic = _traffic_of(self._run)
             if not self._foretold and not self._saves():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from commutant.support import UsageError, paused_collector
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from commutant.campaign import Verdict
     from commutant.corpus import TestCase
     from commutant.mtrace import Finding
     from commutant.remedy import Change, Saving, Savings, Scene, Sense, Traffic
@@ -47,7 +49,7 @@ _MOST = 20
     "--cores",
     type=click.IntRange(2, 4096),
     metavar="N",
-    help="By transfers: so many cores make the calls.  [default: 32]",
+    help="By transfers: how many cores make the calls.  [default: 32]",
 )
 @click.option(
     "--mix", metavar="CALL=N,...", help="By transfers: how often each call is made.  [default: all pairs alike]"
@@ -77,11 +79,11 @@ def command(
     from commutant.remedy import (
         foretell,
         print_foretold,
+        print_next,
         print_ranking,
         print_savings,
         rank,
         remedy_document,
-        scene_of,
     )
     from commutant.runs import load_run
 
@@ -97,16 +99,18 @@ def command(
             _by_transfers(loaded, wanted, (cores, mix), limit, format_, output)
         return 0
     with paused_collector():
-        scene = scene_of(loaded.verdicts())
+        scene = scene_in(loaded, loaded.verdicts())
         results.say_if_interrupted(loaded)
+        for_keys = _for_keys(loaded)
         if not scene.tests:
-            raise UsageError(f"{run}: every judged test is conflict-free; there is nothing to change")
+            more = f"; {'; '.join(for_keys)}" if for_keys else "; there is nothing to change"
+            raise UsageError(f"{run}: every judged test is conflict-free{more}")
         if not scene.has_pictures:
             console.message(f"{run} is of an earlier version: of each finding it has the bytes of one test only")
         tests = loaded.tests
         calls = {test: tuple(call.call for call in tests[test].calls) for test in scene.tests}
         if wanted:
-            refuse_unknown(scene, wanted)
+            wanted = known_changes(scene, wanted)
             foretold = foretell(scene, wanted)
             rows = [(wanted, foretold, len(foretold.freed))]
         else:
@@ -119,15 +123,30 @@ def command(
         saving = _saving_in(loaded, wanted) if not foretold.freed else None
         results.draw(lambda screen: print_foretold(foretold, calls, len(scene.tests), screen, saving), output)
     else:
+        from rich.text import Text
+
         savings = _savings_in(loaded) if not ranking.changes else None
 
         def paint(screen: Console) -> None:
             print_ranking(ranking, calls, screen)
+            for line in for_keys:
+                screen.print(Text(line), soft_wrap=True)
             if savings is not None:
                 print_savings(*savings, screen)
+            if ranking.changes:
+                print_next(run, loaded.info.target, ranking.changes[0].change, scene.locks(), screen)
 
         results.draw(paint, output)
     return 0
+
+
+def _for_keys(run: Run) -> list[str]:
+    """What parts keys that only some windows had: no test of the list above is freed by it."""
+    from commutant.report import how_often, spreading_of
+    from commutant.support import safe_text
+
+    found = ((spreading_of(rate), how_often(rate)) for rate in run.summary.keys)
+    return [safe_text(f"for some keys, {often}: {spreading}") for spreading, often in found if spreading]
 
 
 _FEW = 3
@@ -187,7 +206,7 @@ def _by_transfers(
     if not traffic.tests:
         raise UsageError(f"{run.path}: a call fails in each judged test; expected tests whose calls all succeed")
     if wanted:
-        refuse_unknown(traffic.scene, wanted)
+        wanted = known_changes(traffic.scene, wanted)
         for place in dict.fromkeys(place for change in wanted for place in change.places):
             if traffic.crosses_border(place):
                 console.message(f"{place} lies across a border of lines: moved to one of its own, it takes one alone")
@@ -206,46 +225,88 @@ def _by_transfers(
         results.put([text(savings_document(lists, traffic, mix, savings.total))], output)
 
 
+def scene_in(run: Run, verdicts: Iterable[Verdict]) -> Scene:
+    """The scene of a run's verdicts; raises UsageError if the run does not tell which bytes were touched."""
+    from commutant.remedy import scene_of
+
+    try:
+        return scene_of(verdicts)
+    except UsageError as error:
+        raise _lacking(run, error) from None
+
+
+def _lacking(run: Run, error: UsageError) -> UsageError:
+    """What a run of an earlier version lacks, and the command that makes it again."""
+    import shlex
+
+    command = shlex.join(("commutant", "check", str(run.path), "--target", run.info.target))
+    return UsageError(f"{run.path}: {error}; make it again with `{command}`")
+
+
 def traffic_in(run: Run, cores: int) -> Traffic:
     """The traffic of a run; raises UsageError if the run does not tell in which order lines were touched."""
-    from commutant.remedy import scene_of, traffic_of
+    from commutant.remedy import traffic_of
     from commutant.report import may_fail
 
     verdicts = list(run.verdicts())
-    scene = scene_of(verdicts)
+    scene = scene_in(run, verdicts)
     tests = run.tests
     calls = {verdict.test_id: tuple(call.call for call in tests[verdict.test_id].calls) for verdict in verdicts}
     failing = {test for test in calls if may_fail(tests[test].orders)}
     try:
         return traffic_of(verdicts, scene, calls, failing, cores)
     except UsageError as error:
-        raise UsageError(f"{run.path}: {error}") from None
+        raise _lacking(run, error) from None
 
 
-def refuse_unknown(scene: Scene, changes: tuple[Change, ...]) -> None:
-    """Raises UsageError if no shared line of the run has the place of a change, and says what is like it."""
-    import difflib
+def known_changes(scene: Scene, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    """The changes, each lock with its full name: a lock may be named without who asked for its memory, as fields are.
 
+    Raises UsageError if no shared line of the run has the place of a change, and says what is like it.
+    """
     from commutant.remedy import Way
 
-    named = ((change, place) for change in changes for place in change.places)
-    for change, place in named:
+    known: list[Change] = []
+    for change in changes:
         if change.way is Way.DIVIDE:
-            if place not in scene.locks():
-                near = difflib.get_close_matches(place, scene.locks(), 3)
-                hint = f"; did you mean {', '.join(near)}?" if near else ""
-                raise UsageError(f"--divide {place}: no shared line of the run is this lock, or lies under it{hint}")
-        elif not scene.has(place):
-            shared = scene.joined(place)
-            if shared:
-                raise UsageError(
-                    f"--{change.way.value} {place}: lies in the same bytes as other fields ({shared}), as bit "
-                    "fields do; a run tells bytes apart, no bits"
-                )
-            members = scene.members()
-            near = difflib.get_close_matches(place, members, 3)
-            hint = f"; did you mean {', '.join(near)}?" if near else ""
-            raise UsageError(f"--{change.way.value} {place}: no shared line of the run has this place{hint}")
+            known += _divided(scene, change)
+            continue
+        for place in change.places:
+            _refuse_unknown(scene, change, place)
+        known.append(change)
+    return tuple(dict.fromkeys(known))
+
+
+def _divided(scene: Scene, change: Change) -> list[Change]:
+    """The locks that a change divides: one by its full name, or all that have the name before the brackets."""
+    import difflib
+
+    from commutant.remedy import without_owner
+
+    locks = scene.locks()
+    named = [lock for lock in locks if lock == change.place] or [
+        lock for lock in locks if without_owner(lock) == change.place
+    ]
+    if not named:
+        near = difflib.get_close_matches(change.place, list(map(without_owner, locks)), 3)
+        hint = f"; did you mean {', '.join(dict.fromkeys(near))}?" if near else ""
+        raise UsageError(f"--divide {change.place}: no shared line of the run is this lock, or lies under it{hint}")
+    return [dataclasses.replace(change, place=lock) for lock in named]
+
+
+def _refuse_unknown(scene: Scene, change: Change, place: str) -> None:
+    import difflib
+
+    if scene.has(place):
+        return
+    if shared := scene.joined(place):
+        raise UsageError(
+            f"--{change.way.value} {place}: lies in the same bytes as other fields ({shared}), as bit "
+            "fields do; a run tells bytes apart, no bits"
+        )
+    near = difflib.get_close_matches(place, scene.members(), 3)
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    raise UsageError(f"--{change.way.value} {place}: no shared line of the run has this place{hint}")
 
 
 def sense_of(scene: Scene, tests: dict[str, TestCase]) -> Sense:

@@ -51,7 +51,7 @@ def _numbers(texts: Sequence[str]) -> list[int]:
             numbers.append(int(word))
             continue
         if len(numbers) < 2 or place + 1 == len(texts):
-            raise ValueError("... stands behind two numbers and before one")
+            raise ValueError("... stands after two numbers and before one")
         before, last, end = numbers[-2], numbers[-1], int(texts[place + 1])
         factor = last // before if before and last % before == 0 and last > before else 1
         while factor > 1 and last * factor < end and len(numbers) < _MOST_STEPS:
@@ -81,7 +81,7 @@ class _GateType(click.ParamType["ScaleGate"]):
 
 
 class _Command(click.Command):
-    """What stands behind `--` is a program and its arguments, whatever stands before."""
+    """What stands after `--` is a program and its arguments, whatever stands before."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click's, for what stands before."""
@@ -245,10 +245,10 @@ def _subject(benchmark: str | None, program: tuple[str, ...] | None) -> Subject:
         return find_benchmark(benchmark)
     if benchmark is not None:
         raise UsageError(
-            f"expected a benchmark or a program behind --, got both: {benchmark:.80} and {shlex.join(program):.80}"
+            f"expected a benchmark or a program after --, got both: {benchmark:.80} and {shlex.join(program):.80}"
         )
     if not program:
-        raise UsageError("expected a program behind --, got nothing")
+        raise UsageError("expected a program after --, got nothing")
     return marked_program(program)
 
 

@@ -56,7 +56,8 @@ def command(arguments: tuple[str, ...]) -> int:
     -L D1:D2:...  run over the changes of other workspaces (implies -n)
     -t FILE       write which paths CMD has read, and which it has written
     --retry N     with -y: run CMD again when its commit is refused
-    --merge       commit also where others have changed other names
+    --merge       commit also where others have changed other names or bytes
+    --live        let all changes become visible at one moment (root)
     --json        one JSON document on standard output
     -v, -h        the version; this help
     """

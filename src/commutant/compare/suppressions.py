@@ -102,7 +102,10 @@ def read_suppressions(path: Path, today: datetime.date | None = None) -> Suppres
             raise UsageError(f"{path}: larger than {MAX_FILE_BYTES} bytes; {expected}")
         document = tomllib.loads(content.decode())
     except OSError as error:
-        raise UsageError(f"cannot read the suppression file {path}: {error.strerror or error}") from error
+        reason = error.strerror or error
+        raise UsageError(
+            f"cannot read the suppression file {path}: {reason}; docs/guides/ci.md says how to write one"
+        ) from error
     except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
         raise UsageError(f"{path} is not TOML ({error}); expected a suppression file (docs/guides/ci.md)") from error
     entries = document.pop("suppress", [])

@@ -190,7 +190,10 @@ class _Lines:
         try:
             self.content = read_regular(path, MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
-            raise UsageError(f"cannot read the corpus {path}: {getattr(error, 'strerror', None) or error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(
+                f"cannot read the corpus {path}: {reason}; expected a file that `commutant generate -o` has written"
+            ) from error
         if len(self.content) > MAX_FILE_BYTES:
             raise UsageError(f"cannot read the corpus {path}: expected at most {MAX_FILE_BYTES} bytes")
         self._file = gzip.GzipFile(fileobj=io.BytesIO(self.content))

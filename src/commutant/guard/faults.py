@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,13 @@ from commutant.support import UsageError, text_of
 from commutant.symbolic import BoolValue, Infeasible, IntValue, SortValue, SymbolicMap
 
 SECONDS_PER_PATH = 10.0
-"""How long one path may take before the model counts as looping."""
+"""How long one path may take before the model counts as looping, of the processor's time: others may need it, too."""
+
+_SHARE_OF_A_RING = 0.9
+"""A process that has the processor for itself uses nearly all of the time."""
+
+_PATIENCE = 60
+"""How many times as long counts as waiting without end, if the processor is not used."""
 
 CHANGES_STATE = "it changes the state: expected a condition that only looks"
 """Of a `@well_formed` method."""
@@ -123,7 +130,8 @@ class Kinds:
             self._kinds[call] = kind
         elif before != kind and not (kind == "an empty sequence" and before.startswith("a sequence")):
             raise self._fault(
-                call, f"returns {before} on one path and {kind} on another: expected one kind of result beside errors"
+                call,
+                f"returns {before} on one path and {kind} on another: expected one kind of result, or an error",
             )
 
     def _fault(self, call: str, text: str) -> ModelFault:
@@ -189,20 +197,26 @@ def time_limit(interface: type[Interface], calls: tuple[str, ...]) -> Iterator[N
 
     Only a process's main thread can be interrupted so; elsewhere the limit on decisions per path has to do.
     """
+
     if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
         yield
         return
+    watched = _Watched()
 
     def ring(*_: object) -> None:
-        if _begun.paths == watched.paths:
-            endless = Endless(
-                f"{', '.join(calls)} ran for {SECONDS_PER_PATH:g} s without returning: expected calls that end"
-            )
-            endless.is_placed = False
-            raise endless
-        watched.paths = _begun.paths
+        if _begun.paths != watched.paths:
+            watched.begin()
+            return
+        watched.rings += 1
+        used_seconds = time.process_time() - watched.processor_seconds
+        if used_seconds < _SHARE_OF_A_RING * SECONDS_PER_PATH and watched.rings < _PATIENCE:
+            return
+        endless = Endless(
+            f"{', '.join(calls)} ran for {SECONDS_PER_PATH:g} s without returning: expected calls that end"
+        )
+        endless.is_placed = False
+        raise endless
 
-    watched = _Begun()
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_PATH, SECONDS_PER_PATH)
     try:
@@ -210,6 +224,18 @@ def time_limit(interface: type[Interface], calls: tuple[str, ...]) -> Iterator[N
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+class _Watched:
+    """What the watch saw when it found that another path had begun: how many were begun, and how much processor time
+    was used before; and how often it has rung since."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Looks."""
+        self.paths, self.rings, self.processor_seconds = _begun.paths, 0, time.process_time()
 
 
 class _Begun:

@@ -3,7 +3,8 @@
 The default is the one that Debian's `linux-image-amd64` depends on: downloaded as a package by `prepare` and unpacked,
 never installed. A kernel of one's own is given as a bzImage, a vmlinux or a Debian package. Either way a vmlinux with a
 description beside it is kept, under the SHA-256 of the file it came from, so that nothing is unpacked twice. Of a
-package's modules those are kept that file systems under test need (`file_systems.MODULES`).
+package's modules those are kept that guests ask for: what file systems under test need (`file_systems.MODULES`), and
+FUSE, by which ScaleFS is mounted in one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from commutant.support import Budget, RunError, UsageError, kernel_advice, read_
 
 DEFAULT = "default"
 """The name of the kernel that is used where none is given."""
+
+SOUGHT_MODULES = (*MODULES, "fuse")
+"""The modules that are kept of a package, with those that they need."""
 
 _TYPES = "types.btf"
 _PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}")
@@ -83,6 +87,7 @@ class KernelDescription(Document, frozen=True, kw_only=True, tag_field="format",
     modules: dict[str, str]
     built: KernelBuild | None = None
     types_sha256: str = ""
+    sought: tuple[str, ...] = ()
 
 
 class PreparedKernel(Part, frozen=True):
@@ -95,8 +100,9 @@ class PreparedKernel(Part, frozen=True):
 class Kernel:
     """A kernel that can be started: its release (`uname -r`), where it came from, and the checked vmlinux.
 
-    `load_orders` has, for each module that a file system needs, the modules to be loaded for it, itself last, and
-    `modules` the SHA-256 of each. What is not in there may be a part of the kernel. `built` says of a kernel of
+    `load_orders` has, for each module that a guest may ask for, the modules to be loaded for it, itself last, and
+    `modules` the SHA-256 of each. What is not in there may be a part of the kernel. `sought` says which were looked for
+    when it was unpacked. `built` says of a kernel of
     `commutant kernel build` what it was made of; `types_sha256` is that of types (BTF) that are kept beside the vmlinux
     and meant in place of those inside.
     """
@@ -110,6 +116,12 @@ class Kernel:
     modules: Mapping[str, str] = field(default_factory=dict)
     built: KernelBuild | None = None
     types_sha256: str = ""
+    sought: tuple[str, ...] = ()
+
+    @property
+    def has_all_modules(self) -> bool:
+        """Whether no package would give modules that are asked for and were not looked for when it was unpacked."""
+        return self.built is not None or set(self.sought) >= set(SOUGHT_MODULES)
 
     def read(self) -> bytes:
         """The vmlinux; raises RunError if the file has changed since it was unpacked."""
@@ -235,10 +247,10 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
     if len(data) > _FILE_LIMIT_BYTES:
         raise UsageError(f"{path}: larger than {_FILE_LIMIT_BYTES >> 20} MiB; expected a kernel, or its package")
     folder = kernels_folder() / hashlib.sha256(data).hexdigest()[:24]
-    try:
-        return _load(folder)
-    except (OSError, ValueError):
-        pass  # not there, or not whole: unpacked anew
+    kernel = kernel_in(folder)
+    if kernel is not None and kernel.has_all_modules:
+        return kernel
+    # not there, not whole, or without modules that are asked for by now: unpacked anew
     packed: dict[str, bytes] = {}
     if data.startswith(b"!<arch>\n"):
         data, packed = _read_package(path)
@@ -258,6 +270,7 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
         size_bytes=len(vmlinux),
         load_orders=load_orders,
         modules={name: hashlib.sha256(image).hexdigest() for name, image in images.items()},
+        sought=SOUGHT_MODULES,
     )
     replace_file(kernel.vmlinux, vmlinux)
     for name, image in images.items():
@@ -290,12 +303,12 @@ def _module_path(folder: Path, name: str) -> Path:
 
 
 def _needed_modules(packed: Mapping[str, bytes], budget: Budget) -> tuple[dict[str, bytes], dict[str, tuple[str, ...]]]:
-    """Of a package's modules those that file systems need, decompressed, and what to load for each of `MODULES`.
+    """Of a package's modules those that are sought, decompressed, and what to load for each of them.
 
     What the package does not have is left out: it may be a part of the kernel, which the guest knows.
     """
     modules = {name: read_module(name, data, budget) for name, data in packed.items()}
-    orders = {wanted: load_order(wanted, modules) for wanted in MODULES if wanted in modules}
+    orders = {wanted: load_order(wanted, modules) for wanted in SOUGHT_MODULES if wanted in modules}
     return {name: modules[name].image for order in orders.values() for name in order}, orders
 
 

@@ -32,10 +32,10 @@ def prepare(package: str | None = None, *, update: bool = False) -> Kernel:
         raise UsageError(f"{name!r}: expected the name of a Debian package, such as {DEFAULT_PACKAGE}")
     if not update:
         try:
-            if kernel := prepared_kernel(name):
+            if (kernel := prepared_kernel(name)) and kernel.has_all_modules:
                 return kernel
         except RunError:
-            pass  # damaged: downloaded below
+            pass  # damaged: downloaded below, as what an older version has unpacked
     image = image_package(_known(package or DEFAULT_PACKAGE), package or DEFAULT_PACKAGE)
     with tempfile.TemporaryDirectory(prefix="commutant-kernel-") as folder:
         apt(["apt-get", "-q", "download", image], Path(folder), otherwise=_OTHERWISE)
@@ -62,7 +62,7 @@ def image_package(depends: str, package: str) -> str:
     if len(lines) > 1:
         return package
     raise RunError(
-        f"apt knows no kernel behind {package}: run `apt-get update` on a Debian system, "
+        f"apt knows no kernel that {package} stands for: run `apt-get update` on a Debian system, "
         "or give a kernel of your own: linux:kernel=PATH"
     )
 

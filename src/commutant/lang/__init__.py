@@ -14,6 +14,7 @@ from commutant.lang.load import SHIPPED, load_interface, model_hash
 # What the engine asks of a model; authors need none of it.
 from commutant.lang.load import is_hashed as is_hashed
 from commutant.lang.load import source_hash as source_hash
+from commutant.lang.nondeterminism import ConcreteOracle as ConcreteOracle
 from commutant.lang.nondeterminism import answered_by as answered_by
 from commutant.lang.nondeterminism import choose, now, unused
 from commutant.lang.nondeterminism import finite_values as finite_values

@@ -26,6 +26,8 @@ from commutant.support import UsageError, did_you_mean, text_of
 SHIPPED = {
     "allocator": "commutant.interfaces.libraries.allocator:Allocator",
     "counter": "commutant.interfaces.libraries.counter:Counter",
+    "events": "commutant.interfaces.weaker:Events",
+    "events-any": "commutant.interfaces.weaker:AnyEvents",
     "figure4": "commutant.interfaces.figure4:Figure4",
     "interner": "commutant.interfaces.libraries.interner:Interner",
     "kv": "commutant.interfaces.libraries.kv:KeyValueStore",
@@ -41,6 +43,7 @@ SHIPPED = {
     "pool": "commutant.interfaces.libraries.pool:Pool",
     "posix": "commutant.interfaces.posix.posix:Posix",
     "posix18": "commutant.interfaces.posix.posix18:Posix18",
+    "posix-close-to-open": "commutant.interfaces.posix.close_to_open:PosixCloseToOpen",
     "posix-commutative": "commutant.interfaces.posix.commutative:PosixCommutative",
     "processes": "commutant.interfaces.processes:Processes",
     "put-max": "commutant.interfaces.libraries.put_max:PutMax",
@@ -48,6 +51,8 @@ SHIPPED = {
     "queue-unordered": "commutant.interfaces.libraries.queue:UnorderedQueue",
     "refcount": "commutant.interfaces.libraries.refcount:ReferenceCount",
     "refcount-exact": "commutant.interfaces.libraries.refcount:ExactReferenceCount",
+    "release": "commutant.interfaces.weaker:Release",
+    "release-later": "commutant.interfaces.weaker:LaterRelease",
     "sockets": "commutant.interfaces.sockets:Sockets",
     "sockets-unordered": "commutant.interfaces.sockets:UnorderedSockets",
     "stack": "commutant.interfaces.libraries.queue:Stack",
@@ -236,7 +241,7 @@ def _pick(module: ModuleType, class_name: str, argument: str) -> type[Interface]
     elif len(models) == 1:
         chosen = next(iter(models.values()))
     else:
-        raise UsageError(f"{argument}: expected one model in the file, or :Class behind it; found {_list(models)}")
+        raise UsageError(f"{argument}: expected one model in the file, or :Class after it; found {_list(models)}")
     if not chosen.call_names():
         raise UsageError(f"{argument}: {chosen.__name__} has no method marked with @call")
     for name in chosen.call_names():

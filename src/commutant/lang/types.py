@@ -442,7 +442,7 @@ def describe_type(annotation: Any, where: str) -> Type:
     if origin in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
         item = describe_type(next(one for one in arguments if one is not type(None)), where)
         if not isinstance(item, SortType | IntType | BoolType | EnumType):
-            raise UsageError(f"{where}: expected a sort, an int, a bool or an enumeration beside None")
+            raise UsageError(f"{where}: expected a sort, an int, a bool or an enumeration with None")
         return OptionalType(item)
     if origin is Set and len(arguments) == 1:
         key = describe_type(arguments[0], f"an item of {where}")

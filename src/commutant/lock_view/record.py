@@ -238,11 +238,11 @@ class LockRecord(Part, frozen=True):
     def __post_init__(self) -> None:
         """Refuses places of kinds, or of fields, behind the last."""
         if any(place >= len(self.fields) for known in self.field_sets for place in known.fields):
-            raise ValueError(f"a set of fields behind the last of {len(self.fields)}")
+            raise ValueError(f"a set of fields past the last of {len(self.fields)}")
         if any(len(thread.sections) > len(self.kinds) for thread in self.threads):
             raise ValueError(f"a thread with sections of more than {len(self.kinds)} kinds")
         if any(max(pair.kinds) >= len(self.kinds) for pair in self.kind_pairs):
-            raise ValueError(f"a pair of kinds behind the last of {len(self.kinds)}")
+            raise ValueError(f"a pair of kinds past the last of {len(self.kinds)}")
 
     @property
     def inlined(self) -> bool:

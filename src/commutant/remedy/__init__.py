@@ -8,13 +8,14 @@ from commutant.remedy.history import History, history, history_document, print_h
 from commutant.remedy.loops import Loops, loops
 from commutant.remedy.mix import Mix, read_mix
 from commutant.remedy.page import history_page
+from commutant.remedy.places import without_owner
 from commutant.remedy.prove import Proof, prove
-from commutant.remedy.prove_transfers import TransferProof, prove_transfers
+from commutant.remedy.prove_transfers import TransferProof, TransferTally, prove_transfers
 from commutant.remedy.rank import Ranked, Ranking, rank
 from commutant.remedy.savings import Saving, Savings, mean_transfers, rank_savings, saving_of
 from commutant.remedy.scene import Scene, scene_of
 from commutant.remedy.sense import Sense
-from commutant.remedy.show import print_foretold, print_ranking, remedy_document
+from commutant.remedy.show import print_foretold, print_next, print_ranking, remedy_document
 from commutant.remedy.show_savings import print_saving, print_savings, savings_document
 from commutant.remedy.traffic import DEFAULT_CORES, MAX_CORES, Traffic, Transfers, traffic_of
 from commutant.remedy.worth import worth_of
@@ -41,6 +42,7 @@ __all__ = [
     "Traffic",
     "TransferDocument",
     "TransferProof",
+    "TransferTally",
     "Transfers",
     "Way",
     "commit_message",
@@ -52,6 +54,7 @@ __all__ = [
     "mean_transfers",
     "print_foretold",
     "print_history",
+    "print_next",
     "print_proof",
     "print_ranking",
     "print_saving",
@@ -68,5 +71,6 @@ __all__ = [
     "savings_document",
     "scene_of",
     "traffic_of",
+    "without_owner",
     "worth_of",
 ]

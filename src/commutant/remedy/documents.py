@@ -126,20 +126,29 @@ class TransferDocument(Document, frozen=True):
     worse: tuple[SavingRow, ...]
 
 
-class TransferProofEntry(Part, frozen=True):
-    """The mean transfers of tests, over the objects that a change is about: in BASE, as predicted, and in NEW.
+class TransferTallyEntry(Part, frozen=True):
+    """The mean transfers of tests, on the lines that a change is about: in BASE, as predicted, and in NEW.
 
     `median_error` is that of the last two by test, for caches that share a modified line on a read; in `right` of the
     tests their number went the way that was predicted.
     """
 
-    cores: Annotated[int, Meta(ge=2)]
     tests: Count
     before: TransferCount
     predicted: TransferCount
     counted: TransferCount
     median_error: Measure
     right: Count
+
+
+class TransferProofEntry(Part, frozen=True):
+    """What came of the transfers: in `every` test whose transfers were predicted to change, and in those of them in
+    which cores do the same to these lines in NEW as in BASE (`alike`; null if there are none, and where a change is no
+    layout)."""
+
+    cores: Annotated[int, Meta(ge=2)]
+    every: TransferTallyEntry
+    alike: TransferTallyEntry | None
 
 
 class ProofDocument(Document, frozen=True):

@@ -15,6 +15,7 @@ from commutant.remedy.change import Change
 from commutant.remedy.documents import (
     ProofDocument,
     TransferProofEntry,
+    TransferTallyEntry,
     change_entries,
     moves,
     named_counts,
@@ -22,7 +23,7 @@ from commutant.remedy.documents import (
     transfer_count,
 )
 from commutant.remedy.prove import Proof
-from commutant.remedy.prove_transfers import TransferProof
+from commutant.remedy.prove_transfers import TransferProof, TransferTally
 from commutant.remedy.traffic import range_text
 from commutant.support import plural, safe_text
 
@@ -83,12 +84,19 @@ def _lines(proof: Proof, old: ProvenRun, new: ProvenRun, changes: Sequence[Chang
 
 
 def _transfer_lines(proof: TransferProof | None) -> Iterable[str]:
-    if proof is not None:
-        yield (
-            f"transfers per round, with {proof.cores} cores, in {plural(proof.tests, 'test')}: "
-            f"{range_text(proof.before)} before, {range_text(proof.predicted)} predicted, {range_text(proof.counted)} "
-            f"counted; median error {proof.median_error:.2f}, direction right in {proof.right:,}"
-        )
+    if proof is None:
+        return
+    yield f"transfers per round, with {proof.cores} cores, in {_tally_text(proof.every)}"
+    if proof.alike is not None and proof.alike != proof.every:
+        yield f"where cores do the same in NEW as in BASE: in {_tally_text(proof.alike)}"
+
+
+def _tally_text(tally: TransferTally) -> str:
+    return (
+        f"{plural(tally.tests, 'test')}: {range_text(tally.before)} before, {range_text(tally.predicted)} predicted, "
+        f"{range_text(tally.counted)} counted; median error {tally.median_error:.2f}, direction right in "
+        f"{tally.right:,}"
+    )
 
 
 def proof_document(
@@ -125,14 +133,18 @@ def proof_document(
 
 
 def _entry(proof: TransferProof) -> TransferProofEntry:
-    return TransferProofEntry(
-        proof.cores,
-        proof.tests,
-        transfer_count(proof.before),
-        transfer_count(proof.predicted),
-        transfer_count(proof.counted),
-        round(proof.median_error, 4),
-        proof.right,
+    alike = None if proof.alike is None else _tally(proof.alike)
+    return TransferProofEntry(proof.cores, _tally(proof.every), alike)
+
+
+def _tally(tally: TransferTally) -> TransferTallyEntry:
+    return TransferTallyEntry(
+        tally.tests,
+        transfer_count(tally.before),
+        transfer_count(tally.predicted),
+        transfer_count(tally.counted),
+        round(tally.median_error, 4),
+        tally.right,
     )
 
 

@@ -30,7 +30,9 @@ class Mix:
                 f"--mix: no test of the run whose calls all succeed makes {unknown[0]!r:.60}; expected calls of "
                 f"{', '.join(known) or 'a run that has such tests'}"
             )
-        raw = {one: _ways(one) * math.prod(self.shares.get(call, 0.0) for call in one) for one in sets}
+        most = max(self.shares.values())  # in a unit of one's own, products may leave the range of numbers
+        shares = {call: share / most for call, share in self.shares.items()}
+        raw = {one: _ways(one) * math.prod(shares.get(call, 0.0) for call in one) for one in sets}
         total = sum(raw.values())
         if not total:
             raise UsageError(

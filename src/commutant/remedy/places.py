@@ -6,7 +6,11 @@ part of one, or a variable. Indices of arrays are no part of a place.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 _PREFIXES = ("per-CPU ", "struct ", "union ")
+_OWNER = re.compile(r" \((?:[^()]|\([^()]*\))*\)$")
 
 
 def place_of(name: str) -> str:
@@ -18,6 +22,17 @@ def place_of(name: str) -> str:
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     return name.replace("[]", "")
+
+
+def without_owner(name: str) -> str:
+    """A name without who asked for its memory.
+
+    >>> without_owner("Mutex<..>.inner (make, adapter.rs:9; by container)")
+    'Mutex<..>.inner'
+    >>> without_owner("Map<i64, (i64, u8)>.lock")
+    'Map<i64, (i64, u8)>.lock'
+    """
+    return _OWNER.sub("", name)
 
 
 def member_of(name: str) -> tuple[str, bool]:
@@ -36,8 +51,23 @@ def member_of(name: str) -> tuple[str, bool]:
     return ".".join(parts).replace("[]", ""), parts[-1].endswith("[]")
 
 
+def parts_of(names: Iterable[str]) -> dict[str, str]:
+    """By name, the part of its member at which these names of one member first differ, as a place; none where they do
+    not. A wrapper's member is no place that its reader can change: what is in it is.
+
+    >>> parts_of(["Map.all.count.value", "Map.all.table[].head", "Map.all.table[].tail"])["Map.all.count.value"]
+    'Map.all.count'
+    """
+    paths = {name: path_of(place_of(name)) for name in names}
+    for depth in range(3, max(map(len, paths.values()), default=0) + 1):
+        if len({tuple(path[:depth]) for path in paths.values()}) > 1:
+            return {name: ".".join(path[:depth]) for name, path in paths.items() if len(path) >= depth}
+    return {}
+
+
 def path_of(name: str) -> list[str]:
-    """The parts of a name, at dots; those of generic arguments, and of a range of bit fields, are not looked at.
+    """The parts of a name, at dots; those within brackets, as of generic arguments and tuples, and of a range of bit
+    fields, are not looked at.
 
     >>> path_of("Guarded<core::cell::Cell<..>>.value.first..last")
     ['Guarded<core::cell::Cell<..>>', 'value', 'first..last']
@@ -50,6 +80,8 @@ def places_of(text: str) -> list[str]:
 
     >>> places_of("Map<K, V>.head,Map<K, V>.tail")
     ['Map<K, V>.head', 'Map<K, V>.tail']
+    >>> places_of("(i64, u8).0,(i64, u8).1")
+    ['(i64, u8).0', '(i64, u8).1']
     """
     return [one.strip() for one in _split(text, ",")]
 
@@ -57,7 +89,7 @@ def places_of(text: str) -> list[str]:
 def _split(text: str, separator: str) -> list[str]:
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
-        depth += (letter == "<") - (letter == ">" and text[at - 1 : at] != "-")
+        depth += (letter in "<([") - (letter in ")]" or (letter == ">" and text[at - 1 : at] != "-"))
         if letter == separator and depth <= 0 and separator not in (text[at - 1 : at], text[at + 1 : at + 2]):
             parts.append(text[start:at])
             start = at + 1

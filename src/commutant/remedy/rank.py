@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from commutant.remedy.change import Change, Way
 from commutant.remedy.foretell import Foretold, foretell, freed_by, survives
+from commutant.remedy.places import path_of
 from commutant.remedy.scene import Case, Line, Scene
 from commutant.remedy.sense import Sense
 
@@ -62,7 +63,9 @@ def rank(scene: Scene, sense: Sense, count: int = DEFAULT_COUNT) -> Ranking:
     weight = {change: alone[change] * (_WRITTEN if sense.is_written(change.place) else 1) for change in cured}
     order = sorted(cured, key=lambda change: (-weight[change], -promise[change], _WAYS.index(change.way), change.place))
     order = list({_kind(change): change for change in reversed(order)}.values())[::-1]  # of each place the best way
-    order = sorted(order, key=lambda change: (-weight[change], -promise[change], change.place))
+    # Of a member and its only part that matters, the part: what wraps it is not what one would change.
+    depth = {change: len(path_of(change.place)) for change in order}
+    order = sorted(order, key=lambda change: (-weight[change], -promise[change], -depth[change], change.place))
     # A lock that frees none alone may free most once another one is divided as well.
     later = [change for change in order[_TRIED_TOGETHER:] if change.way is Way.DIVIDE]
     order = order[:_TRIED_TOGETHER] + later

@@ -253,6 +253,9 @@ def _changes(meeting: Meeting, sense: Sense, partings: Mapping[str, Sequence[Cha
                 changes_something = way is Way.DROP_WRITE and not sense.in_vain(member) and line.is_looked_at(member)
                 if not changes_something:
                     yield Change(way, member)
+        for part in dict.fromkeys(fields.parts.values()):
+            if fields.mask(part) & line.touched_bytes:
+                yield Change(Way.MOVE, part)
 
 
 def _written_shares(traffic: Traffic) -> dict[str, float]:

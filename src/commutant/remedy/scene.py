@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from commutant.campaign import Outcome, Verdict
 from commutant.mtrace import AccessKind, ByteRange, Finding, LineField, Picture, PictureLine, what_was_done
 from commutant.remedy.divide import lock_of, locks_in
-from commutant.remedy.places import lies_in, member_of, place_of
+from commutant.remedy.places import lies_in, member_of, parts_of, place_of
 from commutant.support import UsageError
 
 ALL_BYTES = (1 << 64) - 1
@@ -23,7 +23,8 @@ _SHARED = (Outcome.CONFLICTING, Outcome.UNSTABLE)
 
 class Fields:
     """What the bytes of a line at its place in an object are called, by mask: `named` by field, `members` by member of
-    the outermost type, and of a variable as a whole; `arrays` are the members that have entries."""
+    the outermost type, and of a variable as a whole; `arrays` are the members that have entries. `parts` has for a name
+    the place within its member, where a program's type is around what has several."""
 
     def __init__(self, holder: str, offset: int, fields: Sequence[LineField]) -> None:
         self.holder = holder
@@ -32,6 +33,7 @@ class Fields:
         self.whole = ""
         self.arrays: set[str] = set()
         self.named = [(one.name, _mask((one.offset, one.size_bytes))) for one in fields]
+        self.parts: dict[str, str] = {}
         self._places: dict[str, int] = {}
         self._members_of: dict[int, tuple[str, ...]] = {}
         for one in fields:
@@ -44,6 +46,17 @@ class Fields:
             if whole:
                 self.members[holder] = whole
                 self.whole = holder
+            self._part(fields)
+
+    def _part(self, fields: Sequence[LineField]) -> None:
+        """What a program wraps has places of its own: the parts of a member count as members."""
+        of_member: dict[str, dict[str, int]] = {}
+        for one in fields:
+            of_member.setdefault(member_of(one.name)[0], {})[one.name] = _mask((one.offset, one.size_bytes))
+        for known in of_member.values():
+            for name, part in parts_of(known).items():
+                self.parts[name] = part
+                self.members[part] = self.members.get(part, 0) | known[name]
 
     def mask(self, place: str) -> int:
         """The bytes that lie in a place."""
@@ -59,7 +72,8 @@ class Fields:
         """The members that have some of these bytes, in the order of their places; no variable as a whole."""
         found = self._members_of.get(mask)
         if found is None:
-            within = [one for one, bytes_ in self.members.items() if bytes_ & mask and one != self.whole]
+            overlap = {self.whole, *self.parts.values()}
+            within = [one for one, bytes_ in self.members.items() if bytes_ & mask and one not in overlap]
             found = self._members_of[mask] = tuple(within)
         return found
 
@@ -191,7 +205,7 @@ def scene_of(verdicts: Iterable[Verdict]) -> Scene:
         builder.add(verdict)
     scene = builder.scene
     if scene.tests and not any(line.touched for case in scene.cases for line in case.lines):
-        raise UsageError("the run does not say which bytes were touched; check its corpus again with this version")
+        raise UsageError("the run does not say which bytes were touched: it is of an earlier version")
     return scene
 
 

@@ -28,7 +28,8 @@ class Sense:
             for name, mask in line.fields.named:
                 if any(written & mask for _, _, written in line.touched):
                     path = ".".join(path_of(place_of(name))[1:]) or name
-                    kinds.setdefault(member_of(name)[0], set()).add(kind_by_name(path))
+                    for place in {member_of(name)[0], line.fields.parts.get(name, member_of(name)[0])}:
+                        kinds.setdefault(place, set()).add(kind_by_name(path))
         # A prefetch for writing counts as a write, but is none: what is only prefetched is neither written nor taken.
         self._prefetched = _members_with(lines.values(), lambda line: line.prefetched)
         self._written = _members_with(lines.values(), lambda line: line.written_bytes & ~line.prefetched)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -12,6 +14,7 @@ from rich.text import Text
 from commutant.remedy.change import Change
 from commutant.remedy.documents import RemedyDocument, RemedyRow, change_entries, named_counts, set_counts
 from commutant.remedy.foretell import Foretold
+from commutant.remedy.places import without_owner
 from commutant.remedy.rank import Ranking
 from commutant.remedy.savings import Saving
 from commutant.remedy.show_savings import saved_text
@@ -49,6 +52,24 @@ def print_ranking(ranking: Ranking, calls: Calls, console: Console) -> None:
     console.print()
     console.print(Text(f"All of them: {plural(last, 'test')}, {percent(last / ranking.tests)} of those that share"))
     console.print(Text(_LIMIT, style="dim"), soft_wrap=True)
+
+
+def print_next(run: Path, target: str, change: Change, locks: Iterable[str], console: Console) -> None:
+    """Prints how a change that was made is proved: the run's tests again, and what came of them.
+
+    A lock has its full name where others of the run's locks have the same one but for whose it is.
+    """
+    again = "linux:kernel=NAME" if target.partition(":")[0] == "linux" else target
+    short = without_owner(change.place)
+    is_of_many = sum(without_owner(lock) == short for lock in locks) > 1
+    flag = f"--{change.way.value} {shlex.quote(change.place if is_of_many else short)}"
+    lines = (
+        "Make a change, and prove it, here the first:",
+        f"  commutant check {shlex.quote(str(run))} --target {shlex.quote(again)} -o NEW",
+        f"  commutant prove {shlex.quote(str(run))} NEW {flag}",
+    )
+    for line in ("", *lines):
+        console.print(Text(safe_text(line)), soft_wrap=True)
 
 
 def print_foretold(

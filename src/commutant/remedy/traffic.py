@@ -64,6 +64,14 @@ class Meeting:
     courses: tuple[bytes, ...]
     periods: tuple[int, ...]
 
+    def members(self, at: int) -> tuple[str, ...]:
+        """The members that cores touched on the line of this number."""
+        return self.lines[at].fields.members_of(self.lines[at].touched_bytes)
+
+    def lines_of(self, members: Collection[str]) -> list[int]:
+        """The numbers of the lines on which cores touched any of these members."""
+        return [at for at in range(len(self.lines)) if any(name in members for name in self.members(at))]
+
 
 @dataclass(slots=True)
 class Traffic:
@@ -85,8 +93,14 @@ class Traffic:
 
     def after(self, numbers: Sequence[int], changes: Sequence[Sequence[Change]]) -> list[list[Transfers]]:
         """What meetings with the same lines cost, each with each of several sets of changes."""
-        lines = self.meetings[numbers[0]].lines
-        layouts = [_layout(self.scene, lines, one) for one in changes]
+        return self._costs(numbers, [_layout(self.scene, self.meetings[numbers[0]].lines, one) for one in changes])
+
+    def cost_of(self, number: int, lines: Collection[int], changes: Sequence[Change] = ()) -> Transfers:
+        """What some of a meeting's lines cost, with changes."""
+        ((cost,),) = self._costs([number], [_layout(self.scene, self.meetings[number].lines, changes, lines)])
+        return cost
+
+    def _costs(self, numbers: Sequence[int], layouts: Sequence[_Layout]) -> list[list[Transfers]]:
         met = [(self.meetings[number].periods, self.meetings[number].courses) for number in numbers]
         try:
             found = _native.course_transfers(met, layouts, self.cores)
@@ -158,7 +172,7 @@ def traffic_of(
     if has_findings and not has_courses:
         raise UsageError(
             "the run does not say in which order lines were touched, so transfers cannot be counted: it is of an "
-            "earlier version; make it again with `commutant check --of RUN`"
+            "earlier version"
         )
     _add_up(traffic, calls)
     return traffic
@@ -184,9 +198,14 @@ def _add_up(traffic: Traffic, calls: Mapping[str, tuple[str, ...]]) -> None:
         traffic.totals[test] = total
 
 
-def _layout(scene: Scene, lines: Sequence[Line], changes: Sequence[Change]) -> _Layout:
+def _layout(
+    scene: Scene, lines: Sequence[Line], changes: Sequence[Change], numbers: Collection[int] | None = None
+) -> _Layout:
+    """Where changes put what cores do to these lines, or to those of some numbers."""
     made: dict[object, list[tuple[int, int, int, int]]] = {}
     for at, line in enumerate(lines):
+        if numbers is not None and at not in numbers:
+            continue
         for key, core, read, written in pieces(scene, line, at, changes):
             if read or written:
                 made.setdefault(key, []).append((at, core, read, written))

@@ -8,6 +8,7 @@ from commutant.report.cprogram import Loop, c_program, loop_of, loop_program
 from commutant.report.data import BADNESS, JudgedTest, RunReport, read_sets, total_counts
 from commutant.report.documents import GroupEntry, NamedCount, ReportDocument, Some, group_entries, report_document
 from commutant.report.first import print_first
+from commutant.report.for_keys import how_often, spreading_of
 from commutant.report.groups import (
     FindingGroup,
     FingerprintTable,
@@ -62,6 +63,7 @@ __all__ = [
     "has_failing_call",
     "has_idle_call",
     "hint",
+    "how_often",
     "json_of_test",
     "junit",
     "kind_by_name",
@@ -85,6 +87,7 @@ __all__ = [
     "rows_of_tests",
     "run_markdown",
     "sarif",
+    "spreading_of",
     "table",
     "text_colour",
     "total_counts",

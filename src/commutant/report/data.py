@@ -6,6 +6,7 @@ text, HTML or C and reads no file of a run itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -129,6 +130,11 @@ def total_counts(sets: Sequence[SetCounts]) -> SetCounts:
     for counts in sets:
         total += counts
     return total
+
+
+def skipped_reasons(tests: Iterable[JudgedTest]) -> list[tuple[str, int]]:
+    """Why tests were not run, each with how many, the most frequent first."""
+    return Counter(judged.detail for judged in tests if judged.outcome is Outcome.SKIPPED).most_common()
 
 
 def beside_only(tests: Iterable[JudgedTest]) -> int:

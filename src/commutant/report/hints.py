@@ -46,7 +46,7 @@ class Technique(Enum):
     )
     PER_CORE = (
         "Divide per core",
-        "Give every core a part of its own; whoever asks for the whole reads all parts.",
+        "Give every core a part of its own; a reader of the whole reads all parts.",
     )
     CHECK_FIRST = (
         "Check first",
@@ -85,7 +85,7 @@ _LONGEST_NAME = 200  # characters that are looked at: the patterns take far long
 # Of a path such as `d_lockref.count` each component is looked at, so words end at a dot, an underscore or a bracket.
 _START, _END = r"(?:^|[._\s])(?:\w+_)?", r"(?=$|[._\s\[])"
 _REFERENCE_COUNT = re.compile(
-    rf"{_START}(?:lockref|refcount|refcnt|refs?|kref|usage|users|f_count|i_count|b_count|d_count|mm_count|mnt_count|_count"
+    rf"{_START}(?:_M_use_count|_M_weak_count|lockref|refcount|refcnt|refs?|kref|usage|users|f_count|i_count|b_count|d_count|mm_count|mnt_count|_count"
     rf"|ns\.count|non_rcu|writecount|active_refs|i_nlink){_END}"
 )
 _LOCK = re.compile(
@@ -93,6 +93,8 @@ _LOCK = re.compile(
 )
 _STATISTICS = re.compile(
     rf"(?:^|[._\s])(?:nr_\w+|n_\w+|total_\w+|\w*stat|\w*stats|\w*_cnt|\w*counter|\w*counters|i_version|hits|misses){_END}"
+    # As members of classes are called, by libstdc++ as well.
+    rf"|(?:^|[._\s])(?:\w+_)?(?:count_|counts_|size_|_M_element_count|_M_size){_END}"
     rf"|{_START}(?:free_inodes|free_blocks|used_blocks|next_\w+|t_handle_count|t_updates|t_outstanding_credits|last_ino|cookie|map_count|nonresident_age|rlimit"
     rf"|pipe_bufs|vm_stat|s_remove_count){_END}"
 )

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from commutant.campaign import Outcome
 from commutant.corpus import headline
 from commutant.report.causes import RunCause, rank_causes
-from commutant.report.data import JudgedTest, RunReport, SetCounts, beside_only, read_sets, total_counts
+from commutant.report.data import (
+    JudgedTest,
+    RunReport,
+    SetCounts,
+    beside_only,
+    read_sets,
+    skipped_reasons,
+    total_counts,
+)
 from commutant.report.groups import FindingGroup
 from commutant.report.heat import sorted_sets
 from commutant.report.markdown import cell, code, folded, table
@@ -68,6 +76,10 @@ def _parts(run: RunReport, groups: Sequence[FindingGroup]) -> Iterator[str]:
         yield _ranking_table(variables[:LISTED], groups)
     if sets:
         yield folded(plural(len(sets), "set of calls", "sets of calls"), _set_table(sorted_sets(sets)))
+    if reasons := skipped_reasons(run.tests):
+        rows = ((f"{tests:,}", cell(why)) for why, tests in reasons[:LISTED])
+        skipped = plural(sum(tests for _, tests in reasons), "skipped test")
+        yield folded(skipped, table(("tests:", "why"), rows))
     failed = [judged for judged in run.tests if judged.outcome in (Outcome.WRONG_RESULT, Outcome.CRASHED)]
     if failed:
         yield folded(plural(len(failed), "wrong result or crash", "wrong results and crashes"), _failure_table(failed))

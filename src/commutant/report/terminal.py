@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import convert
 from rich import box
 from rich.console import Console
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from commutant.campaign import KeyRate, Outcome
+from commutant.campaign import Outcome
 from commutant.mtrace import Finding
-from commutant.report.data import RunReport, SetCounts, beside_only, read_sets, total_counts
+from commutant.report.data import RunReport, SetCounts, beside_only, read_sets, skipped_reasons, total_counts
 from commutant.report.first import print_first
+from commutant.report.for_keys import how_often, key_rates, spreading_of
 from commutant.report.heat import HeatMap, heat_map, level, sorted_sets
 from commutant.report.palette import LIGHT, text_colour
 from commutant.report.ranking import FUNCTIONS_SHOWN, SharedVariable, rank_shared
@@ -54,26 +54,20 @@ def print_run(run: RunReport, console: Console, worth: Callable[[Finding], list[
     print_by_sharing(rank_shared(run.tests), console)
     _print_keys(run.summary, console)
     _print_ignored(run.summary, console)
+    _print_skipped(run, console)
     _print_failures(run, console)
 
 
 def _print_keys(summary: Mapping[str, object], console: Console) -> None:
     """What calls share for some keys and not for most."""
-    rates = summary.get("keys")
-    if not rates or not isinstance(rates, list | tuple):
+    rates = key_rates(summary)
+    if not rates:
         return
     console.print()
     _line(console, Text("Shared for some keys", style="bold"))
     for rate in rates[:SHARED_LISTED]:
-        known = convert(rate, KeyRate) if isinstance(rate, Mapping) else rate
-        array = known.variable.partition("[]")[0]
-        spread = known.sharing == "false" and array != known.variable
-        advice = f"; spread the entries of {array}, each on a line of its own" if spread else ""
-        text = (
-            f"{known.sharing} sharing of {known.variable}: in {100 * known.shared / known.windows:.1f} % of "
-            f"{plural(known.windows, 'window')} with keys of their own, of {plural(known.tests, 'test')}{advice}"
-        )
-        _line(console, Text(safe_text(text)))
+        advice = f"; {spreading}" if (spreading := spreading_of(rate)) else ""
+        _line(console, Text(safe_text(f"{rate.sharing} sharing of {rate.variable}: {how_often(rate)}{advice}")))
 
 
 def print_heat_map(summary: Mapping[str, object], console: Console) -> None:
@@ -274,6 +268,18 @@ def _print_ignored(summary: Mapping[str, object], console: Console) -> None:
     rules = ", ".join(f"{safe_text(str(rule))} {safe_text(str(count))}" for rule, count in ignored.items())
     console.print()
     _line(console, Text(f"Shared lines left out, by rule: {rules}", style="dim"))
+
+
+def _print_skipped(run: RunReport, console: Console) -> None:
+    reasons = skipped_reasons(run.tests)
+    if not reasons:
+        return
+    console.print()
+    _line(console, Text(f"Skipped ({sum(tests for _, tests in reasons):,})", style="bold"))
+    for why, tests in reasons[:SHARED_LISTED]:
+        _line(console, Text(safe_text(f"{plural(tests, 'test')}: {why}")))
+    if len(reasons) > SHARED_LISTED:
+        _line(console, Text(f"and {plural(len(reasons) - SHARED_LISTED, 'more reason')}"))
 
 
 def _print_failures(run: RunReport, console: Console) -> None:

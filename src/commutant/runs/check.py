@@ -35,6 +35,7 @@ from commutant.campaign import (
     Verdict,
     ask_other_keys,
     ask_other_seeds,
+    is_in_doubt,
     skipped,
 )
 from commutant.corpus import Corpus, PlacedCall, Step, TestCase
@@ -242,7 +243,8 @@ class Check:
     def _judge(self, writer: RunWriter, on_progress: OnProgress) -> tuple[list[TimedVerdict], float]:
         """Judges all tests that have no verdict yet; gives all verdicts, and the seconds of the campaign.
 
-        Where the target has hash seeds, a conflicting test has its verdict once others were asked.
+        Where the target has hash seeds, a conflicting test has its verdict once others were asked; where windows have
+        keys of their own, one that is in doubt has it once more of them were.
         """
         kept = list(self._resumed.timed_verdicts()) if self._resumed is not None else []
         judged = {verdict.test_id for verdict, _ in kept}
@@ -252,11 +254,15 @@ class Check:
             kept.append((writer.append(verdict, seconds_before + seconds), seconds_before + seconds))
 
         has_seeds = bool(self.target.reseeded())
+        key_windows: int = getattr(self.target, "key_windows", 0)
         suspects: list[tuple[TestCase, Verdict]] = []
+        doubtful: list[tuple[TestCase, Verdict]] = []
 
         def take(test: TestCase, verdict: Verdict, seconds: float) -> None:
             if has_seeds and verdict.outcome is Outcome.CONFLICTING:
                 suspects.append((test, verdict))
+            elif key_windows and is_in_doubt(verdict):
+                doubtful.append((test, verdict))
             else:
                 keep(verdict, seconds)
 
@@ -282,12 +288,18 @@ class Check:
             judged_again = ask_other_seeds(
                 self.target, suspects, jobs=self._jobs, repeats=self._plan.repeats, seed=self._plan.seed
             )
-            for _, verdict in judged_again:
-                keep(verdict, time.monotonic() - started)
-            if window_count := getattr(self.target, "key_windows", 0):
+            for test, verdict in judged_again:
+                if key_windows and is_in_doubt(verdict):
+                    doubtful.append((test, verdict))
+                else:
+                    keep(verdict, time.monotonic() - started)
+            if key_windows:
                 of_id = {test.id: test for test in self.corpus.tests}
                 asked = [(of_id[verdict.test_id], verdict) for verdict, _ in kept]
-                self._keys = ask_other_keys(self._sessions[0], asked, window_count)
+                answer = ask_other_keys(self._sessions[0], [*doubtful, *asked], key_windows)
+                self._keys = answer.rates
+                for _, verdict in doubtful:
+                    keep(answer.settled(verdict), time.monotonic() - started)
             return kept, seconds_before + time.monotonic() - started
         except KeyboardInterrupt as interrupt:
             raise Interrupted(f"interrupted{self._so_far(len(kept), writer.path)}") from interrupt
@@ -306,7 +318,8 @@ class Check:
             )
 
     def _unknown_call(self, test: TestCase) -> str | None:
-        """The first call of a test that the target does not know, with its parameters; None if it knows them all."""
+        """The first call of a test that the target does not know, with its parameters, and why, if the target says so;
+        None if it knows them all."""
         for steps in (test.calls, test.setup, test.observe):
             unknown = self._unknown_step(steps)
             if unknown is not None:
@@ -316,7 +329,8 @@ class Check:
     def _first_unknown(self, steps: Sequence[PlacedCall | Step]) -> str | None:
         for step in steps:
             if not self._implements(step.call, tuple(step.args)):
-                return f"{step.call}({', '.join(step.args)})"
+                why = getattr(self.target, "lacks", {}).get(step.call)
+                return f"{step.call}({', '.join(step.args)})" + (f": {why}" if why else "")
         return None
 
     def _so_far(self, judged: int, path: Path) -> str:

@@ -380,7 +380,7 @@ def _read_document(path: Path, declaration: type[T]) -> T:
             raise ValueError(f"larger than {MAX_JSON_BYTES} bytes")
         return read(declaration, content)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {_reason(error)}") from error
+        raise UsageError(f"cannot read {path}: {_reason(error)}; expected a file of a run directory") from error
     except ValueError as error:
         raise _damaged(path, error) from error
 

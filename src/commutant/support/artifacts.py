@@ -58,14 +58,14 @@ def scale_turns_path() -> Path:
     return _artifact("libcommutant_scale_turns.so", "the library that has threads take turns")
 
 
-def olf_adapter_path(kind: str) -> Path:
-    """The adapter of lists of crate `olf` of a kind, `list`, `map` or `sorted`. Raises RunError if it is missing."""
-    return _artifact(f"libcommutant_olf_{kind}.so", "the adapter of the target olf")
+def olf_adapters_path() -> Path:
+    """The adapters of lists of crate `olf`, named `list`, `map` and `sorted`. Raises RunError if they are missing."""
+    return _artifact("libcommutant_olf.so", "the library of the target olf")
 
 
 def try_path() -> Path:
     """The program behind `commutant try`. Raises RunError if it is missing."""
-    return _artifact("commutant-try", "the program behind `commutant try`")
+    return _artifact("commutant-try", "the program of `commutant try`")
 
 
 def _artifact(name: str, meaning: str) -> Path:

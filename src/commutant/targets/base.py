@@ -99,7 +99,8 @@ class Target(Protocol):
 
     def implements(self, call: str, parameters: Iterable[str]) -> bool:
         """Whether the target knows the call of this name with exactly these parameters (without the process that makes
-        it), in whatever order; tests with a call that it does not know are counted as skipped."""
+        it), in whatever order; tests with a call that it does not know are counted as skipped. `lacks`, if the target
+        has it, says by name of the call why."""
 
     def start(self, on_progress: OnProgress, core_count: int) -> None:
         """Prepares everything that sessions share (boot and snapshot) for tests of at most `core_count` calls, each on

@@ -1,7 +1,7 @@
 """The target `olf`: lists and maps of crate `olf` (docs/reference/olf.md), behind adapters that come with the package.
 
-It is the target `library` with one of them: `olf:kind=map` (the default) or `olf:kind=sorted` for the interface
-`lists`, `olf:kind=list` for `lists-ends`.
+It is the target `library` with one of three adapters in one file: `olf:kind=map` (the default) or `olf:kind=sorted` for
+the interface `lists`, `olf:kind=list` for `lists-ends`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from commutant.targets.options import Option, one_of, read_options
 
 _KIND = "kind"
 _KINDS = ("map", "sorted", "list")
+_OF_THE_PACKAGE = ("adapter", "adapter_name")
+"""What a description of a library says, and this target's need not: the file is the package's."""
 
 OPTIONS: Mapping[str, Option] = {
     _KIND: one_of(*_KINDS),
-    **{key: option for key, option in OF_LIBRARIES.items() if key != "path"},
+    **{key: option for key, option in OF_LIBRARIES.items() if key not in ("path", "name")},
 }
 
 
@@ -29,7 +31,7 @@ def create(argument: str, options: Mapping[str, str]) -> Target:
     given, counted = take_counted(argument, options)
     read = read_options(argument, given, OPTIONS, *COUNTED_OPTIONS)
     kind = read.pop(_KIND, _KINDS[0])
-    return OlfTarget(argument, Options(artifacts.olf_adapter_path(kind), counted=counted, **read), kind)
+    return OlfTarget(argument, Options(artifacts.olf_adapters_path(), counted=counted, name=kind, **read), kind)
 
 
 class OlfTarget(LibraryTarget):
@@ -49,5 +51,5 @@ class OlfTarget(LibraryTarget):
 
     def describe(self) -> Mapping[str, object]:
         """Of a library, with the kind of lists; where the adapter lies is this machine's affair."""
-        described = {key: value for key, value in super().describe().items() if key != "adapter"}
+        described = {key: value for key, value in super().describe().items() if key not in _OF_THE_PACKAGE}
         return {"kind": self.kind, **described}

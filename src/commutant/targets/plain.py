@@ -21,7 +21,7 @@ from commutant.targets.process.session import ProcessSession
 from commutant.targets.process.surroundings import NO_SURROUNDINGS, Surroundings
 from commutant.targets.process.surroundings import OPTIONS as SURROUNDINGS
 from commutant.targets.process.transacted import TRANSACTED, Transacted, in_transactions
-from commutant.targets.runner import Signature, read_calls, signature
+from commutant.targets.runner import LACKS, Signature, read_calls, signature
 
 OPTIONS: Mapping[str, Option] = {"tx": one_of(*TRANSACTED), **SURROUNDINGS}
 
@@ -53,6 +53,7 @@ class PlainTarget:
     """`plain` in programs of one thread; see `commutant.targets.base.Target`."""
 
     _limits = _LIMITS
+    lacks = LACKS
 
     def __init__(
         self, argument: str, tx: Transacted | None = None, surroundings: Surroundings = NO_SURROUNDINGS

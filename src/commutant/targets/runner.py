@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from commutant.support import RunError, build_advice
 
 _ANSWER_SECONDS = 20.0
 _SIGNATURE = re.compile(r"(\w+)\((|\w+(?:, \w+)*)\)")
+
+LACKS: Mapping[str, str] = {
+    **dict.fromkeys(("kill", "sigpending", "sigtimedwait"), "a library has no signals: they are the system's"),
+    **dict.fromkeys(("futex_wake", "futex_wait", "futex_requeue"), "a library has no futexes: they are the system's"),
+    **dict.fromkeys(("epoll_add", "epoll_del", "epoll_wait"), "ScaleFS has no epoll; poll is there"),
+    **dict.fromkeys(("fork", "exit", "wait"), "a process of a library has no children of its own"),
+}
+"""By call: why no file system in a library has it."""
 
 Signature = tuple[str, frozenset[str]]
 """A call's name and those of its parameters, without the process that makes it."""

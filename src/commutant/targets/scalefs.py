@@ -26,7 +26,7 @@ from commutant.targets.process.surroundings import OPTIONS as SURROUNDINGS
 from commutant.targets.process.surroundings import Surroundings
 from commutant.targets.process.target import ProgramTarget, other_seeds
 from commutant.targets.process.transacted import TRANSACTED, Transacted, in_transactions
-from commutant.targets.runner import Signature, read_calls
+from commutant.targets.runner import LACKS, Signature, read_calls
 
 OPTIONS = {
     "cores": number(2, 255),
@@ -66,6 +66,8 @@ def create(argument: str, options: Mapping[str, str]) -> Target:
 
 class ScaleFsTarget(ProgramTarget):
     """ScaleFS in traced programs; see `commutant.targets.base.Target`."""
+
+    lacks = LACKS
 
     def __init__(self, argument: str, options: ScaleFsOptions) -> None:
         """Does nothing yet but keep the options."""

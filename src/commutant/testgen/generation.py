@@ -186,6 +186,7 @@ def _generate_set(work: _Work) -> GeneratedSet:
     on_path = ""
     with time_limit(interface, calls), paused_collector():
         for found in classes(call_set, level):
+            begin_path()  # one path may have many classes, none of which is kept
             is_same_run = found.outcome is outcome
             if not is_same_run and found.path != path:  # classes of one path come one behind the other
                 paths += 1
@@ -203,7 +204,6 @@ def _generate_set(work: _Work) -> GeneratedSet:
                     continue
             beside = words.sentence(found.context, found.beyond_path) if found.beyond_path else ""
             description = "; ".join(filter(None, (on_path, beside)))
-            begin_path()
             try:
                 made = materializer.lines(found.context, outcome, commutative - 1, description)
             except Untestable as untestable:

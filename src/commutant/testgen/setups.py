@@ -20,6 +20,7 @@ from commutant.guard import CHANGES_STATE, Endless, ModelFault, at_method, fault
 from commutant.lang import (
     WHOLE_STATE,
     CallSignature,
+    ConcreteOracle,
     Interface,
     Invocation,
     OpaqueValue,
@@ -28,6 +29,7 @@ from commutant.lang import (
     StepResult,
     Struct,
     Type,
+    answered_by,
     describe_type,
     struct_fields,
     types_within,
@@ -153,7 +155,7 @@ class Setups:
     def _build(self, wanted: Interface, gone: tuple[OpaqueValue, ...]) -> Found:
         """Untestable where there is no set-up, or one that leads elsewhere but for values an implementation picks."""
         interface = self.model.interface
-        with faults_of(interface, "complete"):
+        with faults_of(interface, "complete"), answered_by(_AnyTime()):
             wanted.complete()
         self._check_well_formed(wanted)
         if not self._has_setup:
@@ -335,6 +337,14 @@ def invocations_of(given: Iterable[Any]) -> list[Invocation]:
         if len(invocations) >= MAX_STEPS:
             raise UsageError(f"more calls than {MAX_STEPS:,}: expected a list that ends")
         invocations.append(item)
+
+
+class _AnyTime(ConcreteOracle):
+    """Answers a model that completes a state: what no call looks at may have any time."""
+
+    def now(self) -> Any:
+        """A time that the set-up need not reach."""
+        return Anything(int(super().now()))
 
 
 def _with_plain_integers(invocation: Invocation) -> Invocation:

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 
 use runner::target::Signature;
 
+use crate::options::Place;
 use crate::values::{ForeignResult, ForeignValue, MOST_ARGUMENTS};
 
 /// The version of `commutant.h` that this runner knows.
@@ -60,23 +61,29 @@ fn last_loader_error() -> String {
 }
 
 impl Adapter {
-    /// Loads the shared object at `path`.
+    /// Loads a shared object, and takes the adapter there that has no name, or this one.
     ///
     /// # Errors
     /// One line: it cannot be loaded, is no adapter, or one of another version.
-    pub fn load(path: &str) -> Result<Adapter, String> {
-        let text = CString::new(path).map_err(|_| "expected a path without NUL".to_owned())?;
+    pub fn load(place: &Place) -> Result<Adapter, String> {
+        let path = &place.path;
+        let text = CString::new(path.as_str()).map_err(|_| "expected a path without NUL".to_owned())?;
         // SAFETY: loading runs the object's initialisers, which is what the user asked for.
         let library = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if library.is_null() {
             return Err(format!("{path} cannot be loaded: {}", last_loader_error()));
         }
+        let constant = match &place.name {
+            None => "commutant_adapter".to_owned(),
+            Some(name) => format!("commutant_adapter_{name}"),
+        };
+        let text = CString::new(constant.as_str()).map_err(|_| "expected a name without NUL".to_owned())?;
         // SAFETY: the library was loaded above and is never unloaded.
-        let symbol = unsafe { libc::dlsym(library, c"commutant_adapter".as_ptr()) };
+        let symbol = unsafe { libc::dlsym(library, text.as_ptr()) };
         if symbol.is_null() {
             return Err(format!(
-                "{path}: expected a constant `commutant_adapter`, found none; an adapter defines it with \
-                 `const commutant_adapter_type commutant_adapter = {{...}};` (commutant.h)"
+                "{path}: expected a constant `{constant}`, found none; an adapter defines it with \
+                 `const commutant_adapter_type {constant} = {{...}};` (commutant.h)"
             ));
         }
         // SAFETY: every version of the header begins with these two words.

@@ -28,12 +28,12 @@ use program_runner::serve::{Program, complain, serve};
 
 use crate::adapter::Adapter;
 use crate::modules::ModuleList;
-use crate::options::{Mode, Options};
+use crate::options::{Mode, Options, Place};
 use crate::progress::Progress;
 use crate::target::LibraryTarget;
 
 fn main() -> ExitCode {
-    match options::parse(std::env::args().skip(1)).and_then(|(path, mode)| run(&path, mode)) {
+    match options::parse(std::env::args().skip(1)).and_then(|(place, mode)| run(&place, mode)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             complain::<LibraryProgram>(&why);
@@ -42,10 +42,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(path: &str, mode: Mode) -> Result<(), String> {
+fn run(place: &Place, mode: Mode) -> Result<(), String> {
     match mode {
         Mode::Calls => {
-            let adapter = Adapter::load(path)?;
+            let adapter = Adapter::load(place)?;
             adapter.signatures.iter().chain(&planted::SIGNATURES).for_each(|signature| println!("{signature}"));
             Ok(())
         }
@@ -56,7 +56,7 @@ fn run(path: &str, mode: Mode) -> Result<(), String> {
                 memory::use_private_memory();
             }
             machine::keep_descriptors();
-            let program = Box::leak(Box::new(LibraryProgram::load(path, options)?));
+            let program = Box::leak(Box::new(LibraryProgram::load(place, options)?));
             serve(program, input, output)
         }
     }
@@ -92,10 +92,10 @@ struct LibraryProgram {
 }
 
 impl LibraryProgram {
-    fn load(path: &str, options: Options) -> Result<Self, String> {
+    fn load(place: &Place, options: Options) -> Result<Self, String> {
         let modules = options.objects.map(|path| ModuleList::begin(&path)).transpose()?;
         let progress = options.progress.map(|path| Progress::map(&path)).transpose()?;
-        let adapter = Box::leak(Box::new(Adapter::load(path)?));
+        let adapter = Box::leak(Box::new(Adapter::load(place)?));
         Ok(Self { adapter, workers: options.workers, seed: options.seed, modules: Mutex::new(modules), progress })
     }
 

@@ -2,6 +2,15 @@
 
 use runner::place::CORE_LIMIT;
 
+/// Which adapter.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The shared object's.
+    pub path: String,
+    /// Which of several adapters in it, if it has several.
+    pub name: Option<String>,
+}
+
 /// What to do with an adapter.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -29,15 +38,15 @@ pub struct Options {
 }
 
 const MOST_PROCESSORS: usize = 1024;
-const USAGE: &str = "expected --adapter PATH with --calls, or with --cores N --workers N --seed N and, if wanted, \
+const USAGE: &str = "expected --adapter PATH, --name NAME if it is one of several, with --calls, or with --cores N --workers N --seed N and, if wanted, \
                      --allocator program|per-core, --objects FILE, --progress FILE";
 
-/// Reads the arguments behind the program's name: the adapter's path, and what to do with it.
+/// Reads the arguments after the program's name: the adapter's place, and what to do with it.
 ///
 /// # Errors
 /// One line that says what was expected and what came.
-pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(String, Mode), String> {
-    let (mut path, mut calls) = (None, false);
+pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Place, Mode), String> {
+    let (mut path, mut name, mut calls) = (None, None, false);
     let (mut processors, mut workers, mut seed) = (None, None, None);
     let (mut private_memory, mut objects, mut progress) = (false, None, None);
     while let Some(key) = arguments.next() {
@@ -52,6 +61,7 @@ pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(String, Mod
         };
         match key.as_str() {
             "--adapter" => path = Some(value),
+            "--name" => name = Some(value),
             "--cores" => processors = Some(number(MOST_PROCESSORS as u64)?.max(1) as usize),
             "--workers" => workers = Some(number(CORE_LIMIT as u64)?.max(1) as usize),
             "--seed" => seed = Some(number(u64::MAX)?),
@@ -61,11 +71,11 @@ pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(String, Mod
             _ => return Err(format!("{key} {value}: {USAGE}")),
         }
     }
-    let path = path.ok_or(USAGE)?;
+    let place = Place { path: path.ok_or(USAGE)?, name };
     match (calls, processors, workers, seed) {
-        (true, ..) => Ok((path, Mode::Calls)),
+        (true, ..) => Ok((place, Mode::Calls)),
         (false, Some(processors), Some(workers), Some(seed)) => {
-            Ok((path, Mode::Batches(Options { processors, workers, seed, private_memory, objects, progress })))
+            Ok((place, Mode::Batches(Options { processors, workers, seed, private_memory, objects, progress })))
         }
         _ => Err(USAGE.to_owned()),
     }
@@ -75,13 +85,15 @@ pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(String, Mod
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<(String, Mode), String> {
+    fn parsed(line: &str) -> Result<(Place, Mode), String> {
         parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn batches_need_an_adapter_and_three_numbers() {
-        assert_eq!(parsed("--adapter a.so --calls"), Ok(("a.so".to_owned(), Mode::Calls)));
+        let place = |name: Option<&str>| Place { path: "a.so".to_owned(), name: name.map(str::to_owned) };
+        assert_eq!(parsed("--adapter a.so --calls"), Ok((place(None), Mode::Calls)));
+        assert_eq!(parsed("--adapter a.so --name one --calls"), Ok((place(Some("one")), Mode::Calls)));
         let options = Options {
             processors: 16,
             workers: 2,
@@ -91,7 +103,7 @@ mod tests {
             progress: None,
         };
         let line = "--adapter a.so --cores 16 --workers 2 --seed 7 --allocator per-core --objects f";
-        assert_eq!(parsed(line), Ok(("a.so".to_owned(), Mode::Batches(options))));
+        assert_eq!(parsed(line), Ok((place(None), Mode::Batches(options))));
     }
 
     #[test]

@@ -29,6 +29,11 @@ impl ProgramFile {
         Names::open(&path, with_debug_file).map(Self).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// What there was for the file, but was not used, and why; None if there was nothing.
+    fn passed_over(&self) -> Option<&str> {
+        self.0.passed_over()
+    }
+
     /// The file's own address of what stands at an offset; None if nothing there is mapped.
     fn address_at(&self, offset: u64) -> Option<u64> {
         self.0.address_at(offset)

@@ -1,7 +1,7 @@
 //! The formula against a replay: cores that make their calls again and again, and caches that keep to a protocol.
 
 use proptest::prelude::*;
-use transfers::{Event, Protocol, transfers_to};
+use transfers::{Access, Course, Event, Kind, Part, Protocol, transfers_to};
 
 /// Whose copy of the line a cache has.
 #[derive(Clone, Copy, PartialEq)]
@@ -125,4 +125,20 @@ fn a_counter_and_its_reader() {
     let both = [event(0.5, false), event(0.5001, true)];
     assert!((transfers_to(&both, &both, 2, Protocol::Plain) - 2.0).abs() < 0.01);
     assert!((transfers_to(&both, &both, 2, Protocol::TakesOver) - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn a_write_finds_the_line_that_was_prefetched_for_it() {
+    let counted = |kinds: &[Kind]| {
+        let access = |(at, kind): (u32, &Kind)| Access { position: 500 + at, kind: *kind, bytes: 0xFF };
+        let own: Vec<Access> = (0..).zip(kinds).map(access).collect();
+        let course = Course { periods: vec![1000; 2], lines: vec![vec![own.clone(), own]] };
+        let parts = [0, 1].map(|core| Part { line: 0, core, read: u64::MAX, written: u64::MAX });
+        course.transfers(&parts, 2, Protocol::Plain)
+    };
+    // Of two cores each takes the line once a period: by the write, or by the prefetch before it.
+    assert_eq!(counted(&[Kind::Write]), 2.0);
+    assert_eq!(counted(&[Kind::PrefetchForWrite]), 2.0);
+    let both = counted(&[Kind::PrefetchForWrite, Kind::Write]);
+    assert!((both - 2.0).abs() < 0.01, "{both}");
 }

@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         }
         reader.strings = Strings::Read(strings);
         if reader.position != bytes.len() {
-            return Err(reader.error("bytes behind the end"));
+            return Err(reader.error("bytes past the end"));
         }
         reader.position = HEADER_BYTES;
         reader.end = table;

@@ -98,6 +98,10 @@ impl<'a> Pairing<'a> {
                 })
             }
             _ if expected == actual => None,
+            // An adapter that answers `commutant_number` for a value that was put in: what is missing is its kind.
+            (Value::Text(_), Value::Int(raw)) => Some(format!(
+                "returned the number {raw}, acceptable is the member {expected} of a sort (commutant_member, Member)"
+            )),
             _ => differ(),
         }
     }

@@ -108,6 +108,20 @@ fn exact_values_are_compared_exactly_and_named() {
     assert!(why.contains("call 0, link(new=\"b\", old=\"a\"): returned ENOENT, acceptable is"), "{why}");
 }
 
+/// As an adapter that answers `commutant_number` for a value that was put in: two numbers alone say nothing of it.
+#[test]
+fn a_number_where_a_member_is_expected_is_called_one() {
+    let case = LEASED.replace(r#""results": [0]"#, r#""results": ["v0"]"#);
+    let job = |id| Value::Opaque { sort: "Job".into(), id };
+    let setup = vec![job(7), job(9), job(7)];
+    let result = WindowResult::Ran { setup, calls: vec![Value::Int(17)], observation: vec![], aborted: 0 };
+    let why = wrong(&Case::parse(&case).unwrap(), 0, &result).unwrap();
+    assert!(
+        why.ends_with("returned the number 17, acceptable is the member \"v0\" of a sort (commutant_member, Member)"),
+        "{why}"
+    );
+}
+
 #[test]
 fn an_implementation_may_tell_more_fields_than_the_test_expects_but_not_less() {
     let mut more = status(1, 2);

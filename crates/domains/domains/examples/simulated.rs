@@ -17,7 +17,7 @@ use std::time::Instant;
 use domains::simulated::{Setup, SimulatedDomain, simulate};
 use domains::{Limits, Process, Techniques};
 use messages::Transport;
-use messages::simulated::{Disorder, Latencies, RingSizes, Simulated, Spent};
+use messages::simulated::{Latencies, Simulated, Spent};
 use posix_calls::data::{self, DescriptorOptions};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, OpenFlags, Start, attributes, directories};
@@ -234,14 +234,8 @@ fn run(machine: &str, domain_count: usize, rounds: u64, (what, workload): (What,
     }
     let workloads = &chosen;
     let latencies = Latencies::of_machine(machine).map_err(|error| error.to_string())?;
-    let setup = Setup {
-        domain_count,
-        latencies,
-        rings: RingSizes::default(),
-        disorder: Disorder::default(),
-        limits: Limits { split_after: 100, ..Limits::default() },
-        techniques: Techniques::default(),
-    };
+    let setup =
+        Setup { limits: Limits { split_after: 100, ..Limits::default() }, ..Setup::new(domain_count, latencies) };
     match what {
         What::Scale => scale(&setup, rounds, workloads),
         What::Techniques => worth(&setup, rounds, workloads),

@@ -47,16 +47,22 @@
 mod client;
 mod decisions;
 mod identity;
+mod level;
 mod one_thread;
 mod pool_lines;
 mod server;
+mod shared_pages;
 pub mod simulated;
 mod wire;
 
-pub use client::{Call, Description, Domain, Fault, Found, Handle, Key, Node, OffsetLock, Process, Techniques};
+pub use client::{
+    Awaited, Call, Description, Domain, Fault, Found, Handle, Key, Node, OffsetLock, Process, Techniques, Waiting,
+};
 pub use decisions::{Decisions, LINES, OwnLines};
 pub use identity::{ObjectNumber, Target};
+pub use level::Level;
 pub use one_thread::{OfOneThread, OneThread};
 pub use pool_lines::PoolLines;
 pub use server::Limits;
-pub use wire::OperationNumber;
+pub use shared_pages::{LineCounts, OwnPages, PoolPages, SharedPage, SharedPages};
+pub use wire::{Obstacle, OperationNumber};

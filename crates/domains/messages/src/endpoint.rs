@@ -24,6 +24,8 @@ pub const NOTICE_FORGET_ALL: u8 = 0xff;
 
 /// Bytes before what a request or reply says.
 const HEADER_BYTES: usize = 4;
+/// What is looked at, in this order.
+const SERVED: [Class; 3] = [Class::Replies, Class::Prepares, Class::Requests];
 
 /// A reply that is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,11 @@ impl<T: Transport> Endpoint<T> {
         self.count(|counts| counts.round_trips += 1);
     }
 
+    /// Counts what has found no room, and is asked again.
+    pub fn count_held_back(&self) {
+        self.count(|counts| counts.held_back += 1);
+    }
+
     fn count(&self, change: impl FnOnce(&mut Counts)) {
         let mut counts = self.counts.get();
         change(&mut counts);
@@ -191,6 +198,11 @@ impl<T: Transport> Endpoint<T> {
         expected.remove(&ticket.number)?.reply
     }
 
+    /// Whose reply is on its way.
+    pub fn answerer(&self, ticket: Ticket) -> Option<DomainNumber> {
+        Some(self.expected.borrow().get(&ticket.number)?.from)
+    }
+
     /// Whether a reply was found when somebody looked.
     pub fn has_reply(&self, ticket: Ticket) -> bool {
         self.expected.borrow().get(&ticket.number).is_some_and(|expected| expected.reply.is_some())
@@ -217,22 +229,33 @@ impl<T: Transport> Endpoint<T> {
     pub fn next_message(&self, message: &mut Vec<u8>) -> Came {
         self.flush();
         loop {
-            let received = self.transport.receive(&[Class::Replies, Class::Prepares, Class::Requests], message);
-            match received {
-                None => return Came::Nothing,
-                Some((Class::Replies, from)) => {
-                    self.keep_reply(from, message);
-                    return Came::Reply;
-                }
-                Some((_, from)) => {
-                    // What has no number is noise.
-                    if let Some((number, _)) = unframed(message) {
-                        message.drain(..HEADER_BYTES);
-                        return Came::Asked(Asked { from, number });
-                    }
-                }
+            let Some(received) = self.transport.receive(&SERVED, message) else { return Came::Nothing };
+            if let Some(came) = self.sorted(received, message) {
+                return came;
             }
         }
+    }
+
+    /// The same, of one domain.
+    pub fn next_message_of(&self, from: DomainNumber, message: &mut Vec<u8>) -> Came {
+        loop {
+            let class = SERVED.into_iter().find(|class| self.transport.receive_from(from, *class, message));
+            let Some(class) = class else { return Came::Nothing };
+            if let Some(came) = self.sorted((class, from), message) {
+                return came;
+            }
+        }
+    }
+
+    fn sorted(&self, (class, from): (Class, DomainNumber), message: &mut Vec<u8>) -> Option<Came> {
+        if class == Class::Replies {
+            self.keep_reply(from, message);
+            return Some(Came::Reply);
+        }
+        // What has no number is noise.
+        let (number, _) = unframed(message)?;
+        message.drain(..HEADER_BYTES);
+        Some(Came::Asked(Asked { from, number }))
     }
 
     /// Answers. There is room, as it was reserved.

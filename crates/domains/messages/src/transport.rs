@@ -59,8 +59,14 @@ pub enum Step {
     Served,
     /// So many lines of the pool are read, after they were dropped from the domain's caches.
     PoolRead(u32),
-    /// So many lines of the pool are written and written back.
+    /// So many lines of the pool are written and written back, and have arrived.
     PoolWrite(u32),
+    /// So many lines of data in the pool are read, after they were dropped from the domain's caches.
+    DataRead(u32),
+    /// So many lines of data in the pool are written, and begin to be written back.
+    DataWrite(u32),
+    /// What was written back has arrived.
+    Drain,
 }
 
 /// One domain's end of all rings.
@@ -99,6 +105,16 @@ pub trait Transport {
 
     /// Takes a message of the first of some classes that has one, from any domain, none of which is passed over. It is one look.
     fn receive(&self, classes: &[Class], message: &mut Vec<u8>) -> Option<(Class, DomainNumber)>;
+
+    /// Whether nothing will ever be sent or received again: what carries the messages has failed.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// Whether a domain is known to have ended: it sends nothing any more, and all that it has sent can be received.
+    fn has_left(&self, _domain: DomainNumber) -> bool {
+        false
+    }
 
     /// Lets others go on until a message other than a notice may have come.
     fn wait(&self);

@@ -72,6 +72,7 @@ struct Peer<M> {
 /// A domain's end of all rings.
 #[derive(Debug)]
 pub struct Rings<M> {
+    memory: M,
     own: usize,
     plan: Plan,
     /// By domain; none for its own number.
@@ -102,7 +103,7 @@ impl<M: Memory + Clone> Rings<M> {
             peers.push(Some(Peer { senders, receivers }));
         }
         let (turns, clock) = (Default::default(), Clock::default());
-        Ok(Rings { own, plan, peers, turns, clock, error: Cell::new(None) })
+        Ok(Rings { memory: memory.clone(), own, plan, peers, turns, clock, error: Cell::new(None) })
     }
 }
 
@@ -189,6 +190,14 @@ impl<M: Memory> Transport for Rings<M> {
             }
         }
         None
+    }
+
+    fn has_ended(&self) -> bool {
+        self.error.get().is_some()
+    }
+
+    fn has_left(&self, domain: DomainNumber) -> bool {
+        self.memory.has_left(domain.index())
     }
 
     fn wait(&self) {

@@ -97,6 +97,8 @@ struct State {
     known: Vec<u64>,
     /// Of each domain: messages that were delivered here.
     delivered: Vec<u64>,
+    has_ended: bool,
+    /// Why, until it was said.
     error: Option<TcpError>,
 }
 
@@ -157,7 +159,8 @@ impl Tcp {
             })
         };
         let peers = streams.into_iter().map(|stream| stream.map(peer).transpose()).collect::<Result<_, _>>()?;
-        let state = State { peers, known: vec![0; count * count], delivered: vec![0; count], error: None };
+        let state =
+            State { peers, known: vec![0; count * count], delivered: vec![0; count], has_ended: false, error: None };
         Ok(Tcp { own, ring_lines, state: RefCell::new(state), turns: Default::default(), clock: Clock::default() })
     }
 
@@ -168,13 +171,13 @@ impl Tcp {
 
     fn with<R>(&self, step: impl FnOnce(&mut State) -> Result<R, TcpError>) -> Option<R> {
         let mut state = self.state.borrow_mut();
-        if state.error.is_some() {
+        if state.has_ended {
             return None;
         }
         match step(&mut state) {
             Ok(result) => Some(result),
             Err(error) => {
-                state.error = Some(error);
+                (state.has_ended, state.error) = (true, Some(error));
                 None
             }
         }
@@ -377,6 +380,10 @@ impl Transport for Tcp {
             }
         }
         None
+    }
+
+    fn has_ended(&self) -> bool {
+        self.state.borrow().has_ended
     }
 
     fn wait(&self) {

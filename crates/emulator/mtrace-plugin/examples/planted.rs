@@ -3,24 +3,13 @@
 //! `planted SCENARIO WORKERS WINDOWS` runs as many windows; in each, every worker makes one call, one after the other.
 //! Prints `NAME ADDRESS` (hexadecimal) of its data and functions, so that a test knows what to find.
 
+mod markers;
+
 use std::arch::asm;
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-const WINDOW_OPEN: u8 = 0x10;
-const CALL_BEGIN: u8 = 0x11;
-const CALL_END: u8 = 0x12;
-const WINDOW_CLOSE: u8 = 0x13;
-const FLUSH: u8 = 0x14;
-const THREAD: u8 = 0x15;
-
-/// A marker: an eight-byte no-operation with a code in its displacement.
-macro_rules! marker {
-    ($code:expr) => {
-        // SAFETY: the instruction does nothing; that the compiler may not move memory accesses over it is wanted.
-        unsafe { asm!(".byte 0x0f, 0x1f, 0x84, 0x00, {code}, 0x52, 0x54, 0x4d", code = const $code) }
-    };
-}
+use markers::{CALL_BEGIN, CALL_END, FLUSH, THREAD, WINDOW_CLOSE, WINDOW_OPEN, mark};
 
 /// One cache line of data.
 #[repr(align(64))]
@@ -89,13 +78,13 @@ fn call(scenario: &str, worker: usize) {
 }
 
 fn work(scenario: &str, worker: usize, done: &AtomicU32) {
-    marker!(THREAD);
+    mark!(THREAD);
     loop {
         match TURN.load(Ordering::Acquire) {
             turn if turn == worker => {
-                marker!(CALL_BEGIN);
+                mark!(CALL_BEGIN);
                 call(scenario, worker);
-                marker!(CALL_END);
+                mark!(CALL_END);
                 TURN.store(IDLE, Ordering::Release);
                 done.fetch_add(1, Ordering::Release);
             }
@@ -125,16 +114,16 @@ fn main() {
             scope.spawn(move || work(scenario, worker, done));
         }
         for window in 0..windows {
-            marker!(WINDOW_OPEN);
+            mark!(WINDOW_OPEN);
             for worker in 0..workers {
                 TURN.store(worker, Ordering::Release);
                 while done.load(Ordering::Acquire) != window * workers as u32 + worker as u32 + 1 {
                     spin_loop();
                 }
             }
-            marker!(WINDOW_CLOSE);
+            mark!(WINDOW_CLOSE);
         }
-        marker!(FLUSH);
+        mark!(FLUSH);
         TURN.store(STOP, Ordering::Release);
     });
 }

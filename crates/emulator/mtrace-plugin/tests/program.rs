@@ -1,5 +1,7 @@
 //! The tracer on programs: `qemu-x86_64` runs `examples/planted.rs`, whose sharing is known.
 
+mod emulator;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
@@ -34,26 +36,11 @@ impl Drop for Trace {
     }
 }
 
-/// The emulator of programs: the one in PATH, or the one that `commutant prepare --emulator` has fetched.
-fn emulator() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if let Some(found) = std::env::split_paths(&path).map(|folder| folder.join("qemu-x86_64")).find(|one| one.is_file())
-    {
-        return vec![found];
-    }
-    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-    let cache = std::env::var_os("XDG_CACHE_HOME").map_or(home, PathBuf::from).join("commutant/emulator");
-    let mut kept = std::fs::read_dir(&cache).into_iter().flatten().flatten().map(|entry| entry.path());
-    let folder = kept.find(|folder| folder.join("qemu-x86_64").is_file()).expect("run `commutant prepare --emulator`");
-    let emulator = folder.join("qemu-x86_64");
-    vec!["/lib64/ld-linux-x86-64.so.2".into(), "--library-path".into(), folder, emulator]
-}
-
 fn run(arguments: &str, program: &[&str]) -> Output {
     let plugin = format!("{}{arguments}", plugin().display());
     Command::new("timeout")
         .arg("60")
-        .args(emulator())
+        .args(emulator::emulator())
         .args(["-plugin", &plugin])
         .arg(build_folder().join("examples/planted"))
         .args(program)

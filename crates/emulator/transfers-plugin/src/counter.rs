@@ -259,7 +259,7 @@ mod tests {
     fn a_transfer_is_counted_under_those_who_took_part() {
         let mut counter = Counter::new();
         counter.access(1, 0x1000, 8, Access::Write);
-        assert_eq!(counter.caches().line_count(), 0, "nobody's turn yet");
+        assert_eq!(counter.caches().line_count(), 0, "no one's turn yet");
         counter.mark(Mark::Cores(2));
         turn(&mut counter, 0, 1);
         counter.access(0x40, 0x1000, 8, Access::Write);

@@ -58,6 +58,7 @@ mod fork;
 mod mapping;
 mod marks;
 mod mmu;
+mod parts;
 mod remap;
 mod repair;
 mod shared;

@@ -9,13 +9,19 @@
 //! ```
 //! Either the store does not find its entry, or the one who revokes waits for it. Another one who revokes the same entry meanwhile
 //! finds none, but its slot locked: that is waited for. An heir of the first lets no store outlast it.
+//!
+//! **Whom to ask.** A core finds room for what it maps in a part of the address space of its own. Other cores that touch pages there
+//! note themselves with that core's table before they have an entry; who revokes then asks those. So what a core maps, uses and
+//! unmaps by itself costs the same whatever the number of cores; what it hands to another one, too. Pages elsewhere, at places that
+//! the caller chose, may be touched by any core first, and such first touches share nothing: so each table is asked for them.
 
+use core::iter;
 use core::ops::Range;
 use core::ptr::NonNull;
 
 use epoch::Guard;
 use pages::PageNumber;
-use percpu::{ArenaObject, CacheLine, Layout, ObjectKind, OutOfMemory, object_kind};
+use percpu::{ArenaObject, CacheLine, CoreIndex, Holders, Holding, Layout, ObjectKind, OutOfMemory, object_kind};
 use radix::RadixArray;
 use sync::atomic::{AtomicU64, Ordering, fence};
 use sync::mutant::planted;
@@ -23,6 +29,7 @@ use sync::{Wait, WaitReason};
 
 use crate::mapping::MappingRef;
 use crate::mmu::{Access, Mmu, Revoked, Translation};
+use crate::parts::owner_of;
 
 /// What a core has touched.
 #[repr(C)]
@@ -31,6 +38,8 @@ struct Table {
     stores: CacheLine<RadixArray>,
     /// Atomic: the page that the core stores to, plus one; or zero.
     storing: CacheLine<AtomicU64>,
+    /// The other cores that may have entries for pages of this core's own part.
+    others: CacheLine<Holders>,
 }
 
 /// What tools call a table's parts.
@@ -38,6 +47,7 @@ pub const TABLE: ObjectKind = object_kind!(10, Table as "translation table" {
     "root of the loads" = loads,
     "root of the stores" = stores,
     "page that it stores to" = storing,
+    "who else has touched the core's part" = others,
 });
 
 // SAFETY: a kind of its own; `destroy` does what a destructor would.
@@ -50,8 +60,21 @@ pub const TABLE_LAYOUT: Layout = Table::LAYOUT;
 
 /// Tables in memory; see the module's head.
 pub struct SoftwareMmu {
-    /// Core → address of its table.
+    /// Core → address of its table; or [`TOUCHED`].
     tables: CacheLine<RadixArray>,
+}
+
+/// In place of a table that is still to be made: others have touched pages of the core's part.
+const TOUCHED: u64 = 1;
+
+/// Which cores may have entries for some pages.
+enum Asked {
+    /// Any.
+    All,
+    /// None has.
+    Nobody,
+    /// The owner of the part that they lie in, and these.
+    Few(CoreIndex, Holding),
 }
 
 impl Translation {
@@ -75,7 +98,21 @@ impl Translation {
     }
 }
 
+/// The table whose address stands in a slot of `SoftwareMmu::tables`, if one does.
+fn table_at(value: u64) -> Option<NonNull<Table>> {
+    NonNull::new(value as usize as *mut Table).filter(|_| value != TOUCHED)
+}
+
 impl Table {
+    /// # Safety
+    /// The value stood in a slot of `SoftwareMmu::tables`: `own_table` alone puts addresses there, of tables that it has made, and they
+    /// live until `destroy`, which nobody else outlasts.
+    #[inline]
+    unsafe fn at<'t>(value: u64) -> Option<&'t Table> {
+        // SAFETY: the caller's promise.
+        table_at(value).map(|table| unsafe { table.as_ref() })
+    }
+
     #[inline]
     fn of(&self, access: Access) -> &RadixArray {
         match access {
@@ -128,9 +165,8 @@ impl SoftwareMmu {
 
     #[inline]
     fn table<'g>(&'g self, guard: &'g Guard<'_>, core: usize) -> Option<&'g Table> {
-        let address = self.tables.get(guard, core as u64)?;
-        // SAFETY: `own_table` alone puts addresses there, of tables that it has made; they live until `destroy`.
-        NonNull::new(address as usize as *mut Table).map(|table| unsafe { table.as_ref() })
+        // SAFETY: what stands there.
+        unsafe { Table::at(self.tables.get(guard, core as u64)?) }
     }
 
     fn own_table<'g>(&'g self, guard: &'g Guard<'_>, wait: &impl Wait) -> Result<&'g Table, OutOfMemory> {
@@ -141,11 +177,69 @@ impl SoftwareMmu {
         let slot = self.tables.lock_slot(guard, core.index().get() as u64, wait)?;
         // SAFETY: made as the arrays of the space are, for the same instance.
         let array = || CacheLine(unsafe { RadixArray::new() });
-        let table = Table { loads: array(), stores: array(), storing: CacheLine(AtomicU64::new(0)) };
+        let is_touched =
+            slot.value() == Some(TOUCHED) && !planted("address-space: who came first to a part is forgotten");
+        let others = CacheLine(if is_touched { Holders::new() } else { Holders::listed() });
+        let table = Table { loads: array(), stores: array(), storing: CacheLine(AtomicU64::new(0)), others };
         let table = core.allocate_object(table)?;
         slot.change(|| Some(table.as_ptr() as usize as u64));
         // SAFETY: made above, and alive until `destroy`.
         Ok(unsafe { table.as_ref() })
+    }
+
+    /// Says that the core is about to have an entry for a page, if that is of another core's part.
+    fn note(&self, guard: &Guard<'_>, page: u64, wait: &impl Wait) -> Result<(), OutOfMemory> {
+        let core = guard.core().index();
+        let Some(owner) = owner_of(&(page..page + 1)).filter(|owner| *owner != core) else { return Ok(()) };
+        if planted("address-space: who touches another core's part says nothing") {
+            return Ok(());
+        }
+        let number = owner.get() as u64;
+        if self.tables.get(guard, number).is_none() {
+            let slot = self.tables.lock_slot(guard, number, wait)?;
+            if slot.value().is_none() {
+                slot.change(|| Some(TOUCHED));
+            }
+        }
+        if let Some(table) = self.table(guard, owner.get()) {
+            table.others.note(core);
+        }
+        Ok(())
+    }
+
+    /// Who is to be asked, of those who had an entry before the last fence.
+    fn asked(&self, guard: &Guard<'_>, pages: &Range<u64>) -> Asked {
+        let Some(owner) = owner_of(pages) else { return Asked::All };
+        match self.tables.get(guard, owner.get() as u64) {
+            None => Asked::Nobody,
+            // SAFETY: what stands there.
+            Some(address) => match unsafe { Table::at(address) }.map(|table| table.others.seen()) {
+                Some(holding) if holding.is_list() => Asked::Few(owner, holding),
+                _ => Asked::All,
+            },
+        }
+    }
+
+    fn revoke_from(&self, guard: &Guard<'_>, core: usize, pages: &Range<u64>, which: Revoked, wait: &impl Wait) {
+        let Some(table) = self.table(guard, core) else { return };
+        if which.contains(Access::Load) {
+            table.loads.for_each_in(guard, pages.clone(), |entries, _| {
+                entries.for_each(|page| table.remove(guard, page, Access::Load, wait));
+            });
+        }
+        if !which.contains(Access::Store) {
+            return;
+        }
+        if core == guard.core().index().get() {
+            table.stores.for_each_in(guard, pages.clone(), |entries, _| {
+                entries.for_each(|page| table.remove(guard, page, Access::Store, wait));
+            });
+        } else {
+            // Settled: whoever has taken an entry out before us, and waits for a store through it, has its slot locked.
+            table.stores.for_each_settled_in(guard, pages.clone(), wait, |entries, _| {
+                entries.for_each(|page| table.remove_store(guard, page, wait));
+            });
+        }
     }
 }
 
@@ -165,6 +259,7 @@ impl Mmu for SoftwareMmu {
         wait: &impl Wait,
     ) -> Result<(), OutOfMemory> {
         let table = self.own_table(guard, wait)?;
+        self.note(guard, page, wait)?;
         table.of(access).lock_slot(guard, page, wait)?.change(|| Some(translation.encode()));
         Ok(())
     }
@@ -176,26 +271,17 @@ impl Mmu for SoftwareMmu {
     }
 
     fn revoke(&self, guard: &Guard<'_>, pages: Range<u64>, which: Revoked, wait: &impl Wait) {
-        // The limit comes with a fence: a core that is not seen to have an entry sees what was changed before.
-        for core in 0..guard.core().arena().core_limit() {
-            let Some(table) = self.table(guard, core) else { continue };
-            if which.contains(Access::Load) {
-                table.loads.for_each_in(guard, pages.clone(), |entries, _| {
-                    entries.for_each(|page| table.remove(guard, page, Access::Load, wait));
-                });
+        // A core that is not seen to have an entry, or to be about to, sees what was changed before.
+        fence(Ordering::SeqCst);
+        match self.asked(guard, &pages) {
+            Asked::Nobody => {}
+            Asked::Few(owner, holding) => {
+                let cores = iter::once(owner).chain(holding.cores());
+                cores.for_each(|core| self.revoke_from(guard, core.get(), &pages, which, wait));
             }
-            if !which.contains(Access::Store) {
-                continue;
-            }
-            if core == guard.core().index().get() {
-                table.stores.for_each_in(guard, pages.clone(), |entries, _| {
-                    entries.for_each(|page| table.remove(guard, page, Access::Store, wait));
-                });
-            } else {
-                // Settled: whoever has taken an entry out before us, and waits for a store through it, has its slot locked.
-                table.stores.for_each_settled_in(guard, pages.clone(), wait, |entries, _| {
-                    entries.for_each(|page| table.remove_store(guard, page, wait));
-                });
+            Asked::All => {
+                let cores = 0..guard.core().arena().core_limit();
+                cores.for_each(|core| self.revoke_from(guard, core, &pages, which, wait));
             }
         }
     }
@@ -222,8 +308,8 @@ impl Mmu for SoftwareMmu {
         // The dead core's own store is over.
         self.end_store(guard);
         self.tables.for_each(guard, |_, address| {
-            // SAFETY: `own_table` alone puts addresses there, of tables that live until `destroy`.
-            let table = unsafe { &*(address as usize as *const Table) };
+            // SAFETY: what stands there.
+            let Some(table) = (unsafe { Table::at(address) }) else { return };
             // One that the dead core may have been waiting for, with a slot locked: others wait for that.
             let before = table.storing.load(Ordering::Acquire);
             if before != 0 && !planted("address-space: an heir does not wait for stores") {
@@ -240,7 +326,7 @@ impl Mmu for SoftwareMmu {
     unsafe fn destroy(&self, guard: &Guard<'_>) {
         let core = guard.core();
         self.tables.for_each(guard, |_, address| {
-            let Some(table) = NonNull::new(address as usize as *mut Table) else { return };
+            let Some(table) = table_at(address) else { return };
             // SAFETY: nobody uses the tables, by the caller's promise; each stands there once, and its arrays go before it.
             unsafe {
                 table.as_ref().loads.destroy(core);

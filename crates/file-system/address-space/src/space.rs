@@ -16,11 +16,9 @@ use crate::files::{FileId, Files};
 use crate::mapping::{KIND_MAPPING, Mapping, MappingRef};
 use crate::marks::{Mark, Marks, Wanted};
 use crate::mmu::{Mmu, Revoked};
+use crate::parts::part_of;
 use crate::software::SoftwareMmu;
 
-/// Where the cores' own parts begin, and how long each is: so long that the nodes of two share no line.
-const FIRST_PART: u64 = 1 << 33;
-const PART_PAGES: u64 = 1 << 25;
 /// Ranges of at least so many pages begin at multiples of their length, up to the second number: then they need few nodes.
 const ALIGNED_FROM_PAGES: u64 = 16;
 const LARGEST_ALIGNMENT_PAGES: u64 = 1 << 18;
@@ -381,8 +379,8 @@ impl<M: Mmu> AddressSpace<M> {
     ) -> Result<(Range<u64>, LockedRange<'g>), MapError> {
         let Memory { guard, wait, .. } = *memory;
         let core = guard.core().index().get() as u64;
-        let part = FIRST_PART + core * PART_PAGES..FIRST_PART + (core + 1) * PART_PAGES;
-        if pages > PART_PAGES {
+        let part = part_of(guard.core().index());
+        if pages > part.end - part.start {
             return Err(MapError::OutOfMemory);
         }
         let alignment = match pages {

@@ -703,6 +703,8 @@ fn planted_faults_are_found() {
         "address-space: what is forgotten stays in the tables",
         "address-space: a moved page stays in the tables of its old place",
         "address-space: a page is copied for a store after it has changed",
+        "address-space: who touches another core's part says nothing",
+        "address-space: who came first to a part is forgotten",
     ] {
         sync::mutant::must_be_caught(fault, || explore(0..20_000, plans, check));
     }

@@ -382,13 +382,17 @@ fn unknown(number: InodeNumber) -> io::Error {
 
 /// All records, each looked at.
 fn read_records(storage: Box<dyn redb::StorageBackend>) -> Result<(Database, Head, Image), OpenError> {
-    let damaged = |error: io::Error| OpenError::damaged(format!("its records: {error}"));
     let checked = Checked::open(storage).map_err(OpenError::system("measure the records"))?;
     let checked = checked.ok_or_else(|| OpenError::damaged("its records are shorter than empty ones"))?;
-    // Pages that are free before long have no checksum that is looked at: where a file ends before one, redb panics.
-    let opened = catch_unwind(AssertUnwindSafe(|| builder().create_with_backend(checked)));
-    let opened = opened.map_err(|_| OpenError::damaged("its records lead past their end"))?;
-    let database = opened.map_err(|error| match error {
+    // Pages that are free before long have no checksum that is looked at: where a file ends before one, redb panics. It may do so when
+    // it opens the file, reads it, or lets go of it after an error.
+    let read = catch_unwind(AssertUnwindSafe(|| open_and_read(checked)));
+    read.unwrap_or_else(|_| Err(OpenError::damaged("its records lead past their end")))
+}
+
+fn open_and_read(checked: Checked) -> Result<(Database, Head, Image), OpenError> {
+    let damaged = |error: io::Error| OpenError::damaged(format!("its records: {error}"));
+    let database = builder().create_with_backend(checked).map_err(|error| match error {
         redb::DatabaseError::Storage(redb::StorageError::Io(error)) if error.kind() != io::ErrorKind::InvalidData => {
             OpenError::System { action: "read the records".into(), error }
         }

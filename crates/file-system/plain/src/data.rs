@@ -386,7 +386,7 @@ impl DataOperations for Call<'_> {
             PipeEnd::Read => !pipe.is_empty(),
             PipeEnd::Write => !pipe.is_full(),
         };
-        Ok(PipeState { is_ready: is_ready || other_end_gone, other_end_gone })
+        Ok(PipeState { is_ready, other_end_gone })
     }
 
     fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {

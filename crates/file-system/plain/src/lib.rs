@@ -24,9 +24,11 @@
 #![warn(clippy::missing_errors_doc)]
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod call;
 mod changes;
 mod data;
+mod extended;
 mod lock_state;
 mod locks;
 mod memory;

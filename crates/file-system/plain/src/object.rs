@@ -25,6 +25,8 @@ pub(crate) struct Object {
     pub(crate) accessed_ns: i64,
     pub(crate) modified_ns: i64,
     pub(crate) changed_ns: i64,
+    /// By name.
+    pub(crate) extended: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// What the kinds of objects have of their own.

@@ -135,7 +135,17 @@ impl Plain {
     pub(crate) fn object(&self, body: Body, permissions: Permissions) -> Object {
         let now = self.now_ns() as i64;
         let [accessed_ns, modified_ns, changed_ns] = [now; 3];
-        Object { body, permissions, links: 1, is_named: true, references: 0, accessed_ns, modified_ns, changed_ns }
+        Object {
+            body,
+            permissions,
+            links: 1,
+            is_named: true,
+            references: 0,
+            accessed_ns,
+            modified_ns,
+            changed_ns,
+            extended: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn now_ns(&self) -> u64 {

@@ -117,6 +117,8 @@ const CALLS: &[NamedCall] = &[
     ("read of a pipe", |call| data::read(call, 2, &mut [0; 6]).map(|read| read.to_string())),
     ("write to a pipe", |call| data::write(call, 3, b"bytes").map(|written| written.to_string())),
     ("poll", |call| data::poll(call, 2).map(|state| format!("{state:?}"))),
+    ("poll for each", |call| data::ready(call, 3).map(|ready| format!("{ready:?}"))),
+    ("fsync", |call| data::synchronize(call, 0).map(|()| "".into())),
 ];
 
 /// More operations than a call has.

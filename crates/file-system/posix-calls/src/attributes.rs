@@ -46,7 +46,10 @@ pub fn stat_with_device<'v, V: ObjectOperations>(
 }
 
 /// What is seen of what a path leads to, while its last name does: looks again as often as others change that.
-fn look_at<'v, V: ObjectOperations, T>(
+///
+/// # Errors
+/// Those of [`stat`], and those of `look`.
+pub fn look_at<'v, V: ObjectOperations, T>(
     objects: &'v V,
     (start, path, follow): (Start<V::Node<'v>>, &[u8], Follow),
     look: impl Fn(V::Node<'v>) -> Result<T, Errno>,
@@ -124,6 +127,24 @@ pub fn change_mode<'v, V: ObjectOperations>(
     mode: u32,
 ) -> Result<(), Errno> {
     change_mode_of(objects, resolve(objects, start, path, Follow::Symlinks)?.node, mode)
+}
+
+/// Sets the permission bits of what has a name, unless it is a symbolic link (Linux `fchmodat2` with AT_SYMLINK_NOFOLLOW; POSIX
+/// `fchmodat`).
+///
+/// # Errors
+/// EOPNOTSUPP for a symbolic link, whose bits cannot be changed (`notify_change`); else as [`change_mode`].
+pub fn change_mode_unless_link<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+    mode: u32,
+) -> Result<(), Errno> {
+    let node = resolve(objects, start, path, Follow::Nothing)?.node;
+    if objects.kind(node) == Kind::Symlink {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    change_mode_of(objects, node, mode)
 }
 
 /// Sets the permission bits of an object (POSIX `fchmod`).

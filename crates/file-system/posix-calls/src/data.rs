@@ -13,7 +13,7 @@ use sync::mutant::planted;
 use crate::attributes::drop_set_ids;
 use crate::data_operations::{Calls, DataOperations, HandleOf, NodeOf, PipeState, WriteAt, Written};
 pub use crate::descriptors::Whence;
-use crate::descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, OnExec, Sought, StatusFlags, Use};
+use crate::descriptors::{AccessMode, DESCRIPTOR_LIMIT, NumberChoice, OnExec, PipeEnd, Sought, StatusFlags, Use};
 use crate::directories::{self, DirectoryEntry};
 use crate::errno::Errno;
 use crate::fault::{OperationError, start_again};
@@ -115,7 +115,8 @@ pub fn reopen<'v, D: DataOperations>(
     options: DescriptorOptions,
 ) -> Result<u32, Errno> {
     let description = description(owner, fd)?;
-    if owner.objects().kind(owner.node(description)) == Kind::Socket && !planted("calls: a socket can be opened anew") {
+    if owner.objects().kind(owner.node(description)) == Kind::Socket && !planted("calls: a socket can be opened again")
+    {
         return Err(Errno::ENXIO);
     }
     let handle = owner.objects().retain(owner.node(description))?;
@@ -131,12 +132,73 @@ pub fn poll<D: DataOperations>(process: &D, fd: u32) -> Result<PipeState, Errno>
     let description = description(process, fd)?;
     let node = process.node(description);
     match process.objects().kind(node) {
-        Kind::Pipe => Ok(process.pipe_state(node, process.pipe_end(description))?),
+        Kind::Pipe => {
+            let PipeState { is_ready, other_end_gone } = process.pipe_state(node, process.pipe_end(description))?;
+            Ok(PipeState { is_ready: is_ready || other_end_gone, other_end_gone })
+        }
         Kind::Socket => {
             let SocketState { has_message, peer_gone } = process.socket_state(node)?;
             Ok(PipeState { is_ready: has_message, other_end_gone: peer_gone })
         }
         _ => Ok(PipeState { is_ready: true, other_end_gone: false }),
+    }
+}
+
+/// What a descriptor is ready for (POSIX `poll`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// There is something to read (POLLIN).
+    pub input: bool,
+    /// There is room to write (POLLOUT).
+    pub output: bool,
+    /// All writers of the pipe have gone (POLLHUP).
+    pub hang_up: bool,
+    /// All readers of the pipe have gone (POLLERR).
+    pub error: bool,
+}
+
+/// What a descriptor is ready for, each by itself; [`poll`] says whether a call would wait.
+///
+/// POSIX `poll`; Linux `pipe_poll`, `unix_dgram_poll`: a file is always ready, whatever it is open for, and a socket always
+/// seems to have room.
+///
+/// # Errors
+/// EBADF if the descriptor is not open (POLLNVAL).
+pub fn ready<D: DataOperations>(process: &D, fd: u32) -> Result<Ready, Errno> {
+    let description = description(process, fd)?;
+    if is_handle(process, description)? {
+        return Err(Errno::EBADF);
+    }
+    let node = process.node(description);
+    Ok(match process.objects().kind(node) {
+        Kind::Pipe => {
+            let end = process.pipe_end(description);
+            let PipeState { is_ready, other_end_gone } = process.pipe_state(node, end)?;
+            match end {
+                PipeEnd::Read => Ready { input: is_ready, hang_up: other_end_gone, ..Ready::default() },
+                PipeEnd::Write => Ready { output: is_ready, error: other_end_gone, ..Ready::default() },
+            }
+        }
+        Kind::Socket => {
+            let SocketState { has_message, peer_gone } = process.socket_state(node)?;
+            Ready { input: has_message || peer_gone, output: true, ..Ready::default() }
+        }
+        _ => Ready { input: true, output: true, ..Ready::default() },
+    })
+}
+
+/// Brings what was written to where it lasts: it is there (POSIX `fsync`; Linux `noop_fsync`).
+///
+/// # Errors
+/// EBADF if the descriptor is not open, EINVAL for a pipe or socket.
+pub fn synchronize<D: DataOperations>(process: &D, fd: u32) -> Result<(), Errno> {
+    let description = description(process, fd)?;
+    if is_handle(process, description)? {
+        return Err(Errno::EBADF);
+    }
+    match process.objects().kind(process.node(description)) {
+        Kind::Pipe | Kind::Socket => Err(Errno::EINVAL),
+        _ => Ok(()),
     }
 }
 
@@ -619,7 +681,7 @@ pub fn truncate_path<'v, D: DataOperations>(
 }
 
 /// The offset of a directory whose listing has come to its end: a description that is there tells no more names.
-const END_OF_LISTING: u64 = i64::MAX as u64;
+pub const END_OF_LISTING: u64 = i64::MAX as u64;
 
 /// Tells `each` the names of an open directory from the descriptor's offset on, until it returns false, which then has not
 /// taken the name that it was told; the offset moves behind the last one that was taken. `each` makes no calls. Returns how many

@@ -29,7 +29,7 @@ pub struct Written {
 /// What one end of a pipe sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeState {
-    /// A call would not wait.
+    /// Something waits, or there is room for a byte.
     pub is_ready: bool,
     /// The last descriptor of the other end was closed.
     pub other_end_gone: bool,
@@ -275,7 +275,8 @@ pub trait DataOperations: Sized {
     /// The implementation's fault alone.
     fn peek_pipe(&self, pipe: NodeOf<'_, Self>, bytes: &mut [u8]) -> AnswerOf<usize, Self>;
 
-    /// Whether a call on an end of a pipe would not wait, and whether the other end has gone.
+    /// Whether something waits in a pipe for its end to read from, or there is room for the other end; and whether the other
+    /// end has gone, which is looked at first: what comes last is not missed.
     ///
     /// # Errors
     /// The implementation's fault alone.

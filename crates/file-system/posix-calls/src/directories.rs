@@ -174,22 +174,77 @@ pub fn enter<'v, V: ObjectOperations>(objects: &'v V, directory: V::Node<'v>) ->
 pub fn working_directory_path<'b, V: ObjectOperations>(objects: &V, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     loop {
         let directory = objects.working_directory();
-        let found = find_path(objects, directory, buffer);
-        let is_whole = match found {
-            Ok(start) => {
-                let before = fingerprint_of_path(objects, directory, &buffer[start..])?;
-                before.is_some()
-                    && objects.working_directory() == directory
-                    && fingerprint_of_path(objects, directory, &buffer[start..])? == before
-            }
-            // A removed directory stays removed.
-            Err(Errno::ENOENT) => objects.is_removed(directory)? && objects.working_directory() == directory,
-            Err(_) => true,
-        };
-        if is_whole || planted("scalefs: the names of a path are found one by one") {
+        let stays = || objects.working_directory() == directory;
+        if let Some(found) = path_at_one_moment(objects, directory, buffer, stays)? {
             return found.map(|start| &buffer[start..]);
         }
     }
+}
+
+/// Whether a path leads over no symbolic link.
+///
+/// # Errors
+/// Those of walking a path.
+pub fn is_straight<'v, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+) -> Result<bool, Errno> {
+    let mut walk = Walk::new(objects);
+    walk.go_to_last(start, path)?;
+    walk.resolve(Follow::Symlinks)?;
+    Ok(walk.is_straight())
+}
+
+/// Writes the path of what a path leads to into `buffer` and returns it: without symbolic links, `.` and `..`, as Linux shows
+/// what a process executes (`d_path`). The directories on it are those of one moment; the last name is the one that was walked.
+///
+/// # Errors
+/// EISDIR for a directory, ERANGE, ENOENT; those of walking a path.
+pub fn true_path<'v, 'b, V: ObjectOperations>(
+    objects: &'v V,
+    start: Start<V::Node<'v>>,
+    path: &[u8],
+    buffer: &'b mut [u8],
+) -> Result<&'b [u8], Errno> {
+    let mut walk = Walk::new(objects);
+    walk.go_to_last(start, path)?;
+    walk.resolve(Follow::Symlinks)?;
+    let directory = walk.directory;
+    let Last::Name(name) = walk.reached() else { return Err(Errno::EISDIR) };
+    let at = buffer.len().checked_sub(name.len() + 1).ok_or(Errno::ERANGE)?;
+    buffer[at] = b'/';
+    buffer[at + 1..].copy_from_slice(name);
+    if directory == objects.root() {
+        return Ok(&buffer[at..]);
+    }
+    loop {
+        if let Some(found) = path_at_one_moment(objects, directory, &mut buffer[..at], || true)? {
+            return found.map(|start| &buffer[start..]);
+        }
+    }
+}
+
+/// Writes the path of a directory so that it ends where the buffer does, and returns where it starts; none if it has changed
+/// meanwhile, or `stays` says so between two looks at it.
+fn path_at_one_moment<'v, V: ObjectOperations>(
+    objects: &'v V,
+    directory: V::Node<'v>,
+    buffer: &mut [u8],
+    stays: impl Fn() -> bool,
+) -> Result<Option<Result<usize, Errno>>, Errno> {
+    let found = find_path(objects, directory, buffer);
+    let is_whole = match found {
+        Ok(start) => {
+            let before = fingerprint_of_path(objects, directory, &buffer[start..])?;
+            before.is_some() && stays() && fingerprint_of_path(objects, directory, &buffer[start..])? == before
+        }
+        // A removed directory stays removed.
+        Err(Errno::ENOENT) => objects.is_removed(directory)? && stays(),
+        Err(_) => true,
+    };
+    let is_given = is_whole || planted("scalefs: the names of a path are found one by one");
+    Ok(is_given.then_some(found))
 }
 
 /// Writes the path of a directory into `buffer`, from the last component to the first, so that it ends where the buffer

@@ -15,6 +15,8 @@ pub enum Errno {
     EIO = 5,
     /// No such device or address.
     ENXIO = 6,
+    /// A list that is too long: a value, of extended attributes.
+    E2BIG = 7,
     /// Not an open descriptor, or not open for this.
     EBADF = 9,
     /// No child to wait for.
@@ -43,6 +45,8 @@ pub enum Errno {
     EINVAL = 22,
     /// Too many open files of the process.
     EMFILE = 24,
+    /// A program that runs is not written.
+    ETXTBSY = 26,
     /// File too large.
     EFBIG = 27,
     /// No space left on device.
@@ -65,6 +69,8 @@ pub enum Errno {
     ENOTEMPTY = 39,
     /// Too many symbolic links.
     ELOOP = 40,
+    /// No such extended attribute.
+    ENODATA = 61,
     /// A number is too large for its type.
     EOVERFLOW = 75,
     /// Not a socket.

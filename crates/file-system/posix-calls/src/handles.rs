@@ -40,6 +40,43 @@ pub fn open_handle<'v, D: DataOperations>(
     process.install(objects.retain(node)?, mode, StatusFlags::HANDLE, (options.number, options.on_exec))
 }
 
+/// A descriptor of what is to be executed: it is read by it, whoever may read the file else.
+///
+/// Linux `do_open_execat`, `may_open`.
+///
+/// # Errors
+/// EACCES unless it is a regular file that the caller may execute; EMFILE, ENOMEM; those of walking a path.
+pub fn open_program<'v, D: DataOperations>(
+    process: &'v D,
+    start: Start<NodeOf<'v, D>>,
+    path: &[u8],
+    options: DescriptorOptions,
+) -> Result<u32, Errno> {
+    open_program_at(process, resolve(process.objects(), start, path, Follow::Symlinks)?.node, options)
+}
+
+/// As [`open_program`], of what a descriptor leads to, for whatever it was opened (Linux `execveat` with AT_EMPTY_PATH).
+///
+/// # Errors
+/// EBADF if it is not open; as [`open_program`].
+pub fn open_program_of<D: DataOperations>(process: &D, fd: u32, options: DescriptorOptions) -> Result<u32, Errno> {
+    open_program_at(process, process.node(description(process, fd)?), options)
+}
+
+fn open_program_at<'v, D: DataOperations>(
+    process: &'v D,
+    node: NodeOf<'v, D>,
+    options: DescriptorOptions,
+) -> Result<u32, Errno> {
+    let objects = process.objects();
+    if objects.kind(node) != Kind::Regular {
+        return Err(Errno::EACCES);
+    }
+    check_permission(objects, node, Need::SEARCH)?;
+    let mode = AccessMode { read: true, write: false };
+    process.install(objects.retain(node)?, mode, options.status, (options.number, options.on_exec))
+}
+
 /// The object behind a descriptor, for calls that change it (`fchmod`, `fchown`, `futimens`).
 ///
 /// # Errors
@@ -102,6 +139,29 @@ pub fn open_temporary<'v, D: DataOperations<Objects: NameChanges>>(
     };
     let mode = AccessMode { read: flags.contains(OpenFlags::READ), write: true };
     process.install(made, mode, options.status, (options.number, options.on_exec))
+}
+
+/// Makes a further name of something that was found, for who has not found it by a name.
+///
+/// Linux `vfs_link`: EPERM for a directory.
+///
+/// # Errors
+/// EEXIST, EPERM, ENOENT, EACCES, ENOSPC; those of walking a path.
+pub fn link_found<'v, V: ObjectOperations>(
+    objects: &'v V,
+    found: &V::Found<'v>,
+    new: (Start<V::Node<'v>>, &[u8]),
+) -> Result<(), Errno> {
+    loop {
+        let (directory, key) = new_link(objects, new)?;
+        if objects.kind(objects.node(found)) == Kind::Directory {
+            return Err(Errno::EPERM);
+        }
+        match objects.add_link(directory, &key, found) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => start_again(refusal)?,
+        }
+    }
 }
 
 /// Makes a name of an object that the caller holds: one that has names, or never had one.

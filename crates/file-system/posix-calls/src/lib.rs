@@ -1,6 +1,6 @@
 //! POSIX's rules for files, directories, descriptors and pipes, over any implementation of operations on objects.
 //!
-//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`locks`], [`sockets`], [`memory`], [`processes`]) holds the rules:
+//! **Calls above, objects below.** The call layer ([`names`], [`directories`], [`attributes`], [`data`], [`locks`], [`allocation`], [`extended`], [`sockets`], [`memory`], [`processes`]) holds the rules:
 //! which checks, in which order, with which errno. It reaches objects only through [`ObjectOperations`] and
 //! [`DataOperations`], each operation on one object (or a compound one, with its steps written beside it). What runs the
 //! operations is chosen by type, so that a call costs nothing for it.
@@ -12,12 +12,15 @@
 //! read write lseek dup pipe ...   data.rs        │     the same by path: path_data.rs
 //! O_PATH O_TMPFILE linkat by handle  handles.rs  │
 //! fcntl(F_SETLK) flock            locks.rs       │
+//! fallocate                       allocation.rs  │
+//! getxattr setxattr listxattr ... extended.rs    │
 //! socketpair bind send receive    sockets.rs     │
 //! mmap munmap mprotect            memory.rs      │
 //! posix_spawn wait                processes.rs   ┘
 //!        │ ObjectOperations       object_operations.rs     every operation may fail: fault.rs
 //!        │ DataOperations         data_operations.rs
 //!        │ LockOperations         lock_operations.rs
+//!        │ AllocationOperations, ExtendedOperations    where their calls are
 //!        │ MemoryOperations       memory_operations.rs
 //!        │ ProcessOperations      process_operations.rs
 //!        │ NameChanges            name_changes.rs          many names at one moment: for transactions
@@ -37,6 +40,7 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod allocation;
 pub mod attributes;
 mod credentials;
 pub mod data;
@@ -45,6 +49,7 @@ mod data_operations;
 mod descriptors;
 pub mod directories;
 mod errno;
+pub mod extended;
 mod fault;
 mod fields;
 pub mod handles;

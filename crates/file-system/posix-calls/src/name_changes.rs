@@ -111,7 +111,7 @@ pub struct Claim<'c> {
 
 /// A claim that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a claim that nobody ends keeps others waiting until its time is over"]
+#[must_use = "a claim that no one ends keeps others waiting until its time is over"]
 pub struct Claimed {
     /// Where it is noted.
     pub place: usize,

@@ -102,7 +102,7 @@ fn check_removal<'v, V: ObjectOperations>(
     if !credentials.is_superuser()
         && objects.keeps_names(directory)?
         && objects.permissions(victim)?.user != credentials.user
-        && !planted("calls: a sticky directory keeps nobody's names")
+        && !planted("calls: a sticky directory keeps no one's names")
     {
         return Err(Errno::EPERM);
     }
@@ -185,7 +185,7 @@ pub fn open<'v, V: ObjectOperations>(
                 last = walk.followed_last();
                 continue;
             }
-            if objects.kind(node) == Kind::Symlink && !planted("calls: creation is told of a link before its owner") {
+            if objects.kind(node) == Kind::Symlink && !planted("calls: creation reports a link before its owner") {
                 check_sticky_creation(objects, directory, node)?;
             }
             return open_existing(objects, node, flags);

@@ -209,6 +209,16 @@ impl<'v, 'p, V: ObjectOperations> Walk<'v, 'p, V> {
         Ok(None)
     }
 
+    /// The last component of where [`Walk::resolve`] has come to, in `directory`.
+    pub(crate) fn reached(&self) -> Last<'_> {
+        if self.followed.is_some() { self.followed_last() } else { self.last }
+    }
+
+    /// Whether no symbolic link was followed.
+    pub(crate) fn is_straight(&self) -> bool {
+        self.symlinks == 0
+    }
+
     /// Follows the symbolic link that the last component leads to, to the last component of what it stands for.
     pub(crate) fn follow_last(&mut self, symlink: V::Node<'v>) -> Result<(), Errno> {
         self.follow(symlink, Part::End)

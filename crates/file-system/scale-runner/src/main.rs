@@ -19,13 +19,17 @@ mod world;
 
 use std::cell::Cell;
 use std::fs::File;
-use std::process::ExitCode;
+use std::panic;
+use std::process::{self, ExitCode};
 
 use transfer_marks as mark;
 
 use crate::benchmark::{Benchmark, Operation};
 use crate::cores::Turns;
 use crate::world::World;
+
+/// An operation could not be made.
+const FAILED: i32 = 3;
 
 struct Options {
     benchmark: &'static Benchmark,
@@ -43,6 +47,14 @@ fn main() -> ExitCode {
         benchmarks::all().for_each(|benchmark| println!("{} {}", benchmark.name, benchmark.operation));
         return ExitCode::SUCCESS;
     }
+    panic::set_hook(Box::new(|failed| {
+        let place = failed.location().map_or_else(String::new, ToString::to_string);
+        let payload = failed.payload();
+        let said = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref().copied());
+        eprintln!("commutant-scale-runner: {}", failure(said.unwrap_or("an operation failed"), &place));
+        // Not through coroutines, of which others are in the middle of something.
+        process::exit(FAILED);
+    }));
     match parse(&arguments).and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -50,6 +62,17 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What an operation says that could not be made, which all benchmarks expect.
+fn failure(said: &str, place: &str) -> String {
+    if ["ENOSPC", "ENOMEM"].iter().any(|errno| said.ends_with(errno)) {
+        return format!(
+            "{said}: the file system is too small for this benchmark on so many cores; what was removed comes back sooner with a \
+             smaller --maintain-every"
+        );
+    }
+    format!("{said} ({place})")
 }
 
 fn parse(arguments: &[String]) -> Result<Options, String> {

@@ -181,8 +181,8 @@ int64_t scalefs_readlink(scalefs_thread *thread, scalefs_process *process, const
 int scalefs_rename(scalefs_thread *thread, scalefs_process *process, const char *old_path, const char *new_path, uint32_t mode);
 
 /* Tells each the names of a directory from *cookie on (0: from the start), "." and ".." included, and sets *cookie to
- * where to go on; returns 1 if there may be more, 0 at the end. It may make calls by the same thread: memory that is given
- * up meanwhile becomes free afterwards. */
+ * where to go on; returns 1 if there may be more, 0 at the end, from where on there are none. It may make calls by the same thread:
+ * memory that is given up meanwhile becomes free afterwards. */
 int scalefs_list(scalefs_thread *thread, scalefs_process *process, const char *path, uint64_t *cookie, scalefs_each each, void *argument);
 /* scalefs_fcntl returns the flags: SCALEFS_READ, SCALEFS_WRITE, SCALEFS_APPEND, SCALEFS_NONBLOCK (F_GETFL). */
 #define SCALEFS_GET_FLAGS 0u
@@ -398,6 +398,40 @@ int scalefs_get_lock(scalefs_thread *thread, scalefs_process *process, int fd, s
  * SCALEFS_UNLOCKED, SCALEFS_SHARED_LOCK or SCALEFS_EXCLUSIVE_LOCK, flags 0 or SCALEFS_WAIT. A lock that is to be another one is given up
  * first, also where that then is -EAGAIN. */
 int scalefs_flock(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t how, uint32_t flags);
+/* A flag of scalefs_setxattrat: the attribute must not be there yet (XATTR_CREATE). */
+#define SCALEFS_MUST_BE_NEW 1u
+/* A flag of scalefs_setxattrat: the attribute must be there (XATTR_REPLACE). */
+#define SCALEFS_MUST_EXIST 2u
+/* A bit of scalefs_fallocate's mode: the file stays as long as it is (FALLOC_FL_KEEP_SIZE). */
+#define SCALEFS_KEEP_SIZE 1u
+/* A bit of scalefs_fallocate's mode: the bytes become zeros, and pages are given back (FALLOC_FL_PUNCH_HOLE). */
+#define SCALEFS_PUNCH_HOLE 2u
+
+/* Reads an extended attribute (getxattr; lgetxattr with follow_link 0; fgetxattr with SCALEFS_EMPTY_PATH in place of it): how many bytes its
+ * value has, also where size is 0, and then nothing is read. Names begin with "user.", "trusted." or "security.". -ENODATA if
+ * there is none; -ERANGE if the value has more than size bytes. */
+int64_t scalefs_getxattrat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, const char *name, void *value, size_t size);
+
+/* Sets an extended attribute (setxattr and its kin, as scalefs_getxattrat); flags 0, SCALEFS_MUST_BE_NEW or SCALEFS_MUST_EXIST.
+ * -EOPNOTSUPP for other namespaces; -EPERM where the caller may not; -ENOSPC where all attributes of the object would take more
+ * than 65,000 bytes. */
+int scalefs_setxattrat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, const char *name, const void *value, size_t size, uint32_t flags);
+
+/* Tells the names of all extended attributes (listxattr and its kin, as scalefs_getxattrat), each with a NUL: how many bytes they
+ * take, also where size is 0, and then none is written. -ERANGE if that is more than size. */
+int64_t scalefs_listxattrat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, void *names, size_t size);
+
+/* Removes an extended attribute (removexattr and its kin, as scalefs_getxattrat). -ENODATA if there is none. */
+int scalefs_removexattrat(scalefs_thread *thread, scalefs_process *process, int directory, const char *path, int follow_link, const char *name);
+
+/* Takes room for length bytes of a file from offset on, so that writes there find it, and makes the file as long (fallocate,
+ * posix_fallocate). With SCALEFS_KEEP_SIZE in mode only as far as the file goes; with SCALEFS_PUNCH_HOLE as well the bytes become
+ * zeros, and whole pages are free. -ENOSPC where there is not so much, and nothing has changed; -EOPNOTSUPP for other modes. */
+int scalefs_fallocate(scalefs_thread *thread, scalefs_process *process, int fd, uint32_t mode, int64_t offset, int64_t length);
+
+/* Tells how many bytes of room the data of a file take (st_blocks counts them by 512): those of pages that are there, so that
+ * holes take none. Looks at each page; what is no file takes no room. */
+int64_t scalefs_occupied(scalefs_thread *thread, scalefs_process *process, int fd);
 /* scalefs_wait waits for any child. */
 #define SCALEFS_ANY_CHILD (-1)
 /* A flag of scalefs_spawn: the child gets no descriptors but those of its actions. */

@@ -601,8 +601,8 @@ pub unsafe extern "C" fn scalefs_rename(
 }
 
 /// Tells each the names of a directory from *cookie on (0: from the start), "." and ".." included, and sets *cookie to
-/// where to go on; returns 1 if there may be more, 0 at the end. It may make calls by the same thread: memory that is given
-/// up meanwhile becomes free afterwards.
+/// where to go on; returns 1 if there may be more, 0 at the end, from where on there are none. It may make calls by the same thread:
+/// memory that is given up meanwhile becomes free afterwards.
 ///
 /// # Safety
 /// See scalefs_open.
@@ -622,12 +622,16 @@ pub unsafe extern "C" fn scalefs_list(
             let objects = verbs.objects();
             let flags = OpenFlags::READ | OpenFlags::DIRECTORY;
             let opened = names::open(objects, Start::WorkingDirectory, bytes(path)?, flags, 0)?.handle;
-            let next = directories::read_directory(objects, objects.held(&opened), cookie.read(), |entry| {
-                each(entry.name.as_ptr().cast(), entry.name.len(), entry.number.0, argument) != 0
-            });
+            let next = match cookie.read() {
+                data::END_OF_LISTING.. => Ok(None),
+                from => directories::read_directory(objects, objects.held(&opened), from, |entry| {
+                    each(entry.name.as_ptr().cast(), entry.name.len(), entry.number.0, argument) != 0
+                }),
+            };
             names::close(objects, opened);
             let next = next?;
-            cookie.write(next.unwrap_or_default());
+            // Not the start again, where who looks at the names that come alone would go round for ever.
+            cookie.write(next.unwrap_or(data::END_OF_LISTING));
             Ok(i64::from(next.is_some()))
         })
     };

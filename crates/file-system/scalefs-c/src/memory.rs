@@ -210,7 +210,7 @@ fn fault<F>(error: AccessError<F>) -> Errno {
     match error {
         AccessError::OutOfMemory => Errno::ENOMEM,
         AccessError::Bus => {
-            reason::keep("the page lies behind the end of its file, or there is no space for it: SIGBUS");
+            reason::keep("the page lies past the end of its file, or there is no space for it: SIGBUS");
             Errno::EFAULT
         }
         AccessError::Segment | AccessError::Fault(_) => {

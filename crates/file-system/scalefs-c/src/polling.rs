@@ -3,10 +3,8 @@
 use core::ffi::c_int;
 use std::time::{Duration, Instant};
 
-use scalefs::{
-    DataChanges, DataOperations, Errno, InProcess, Kind, ObjectOperations, Outside, PipeEnd, PipeState, StatusFlags,
-    data,
-};
+use scalefs::data::{self, Ready};
+use scalefs::{Errno, InProcess, Outside};
 use sync::{Wait, WaitReason};
 
 use crate::border::{call, several};
@@ -39,37 +37,19 @@ pub struct scalefs_poll_entry {
     pub found: u32,
 }
 
-/// What is so of a descriptor (Linux: `pipe_poll`, `unix_dgram_poll`; other files are always ready).
+/// What is so of a descriptor.
 fn state(call: &InProcess<'_, Outside>, fd: u32) -> Result<u32, Errno> {
-    let both = SCALEFS_POLL_IN | SCALEFS_POLL_OUT;
-    let Some(description) = call.description(fd)? else { return Ok(SCALEFS_POLL_INVALID) };
-    if call.status(description)?.contains(StatusFlags::HANDLE) {
-        return Ok(SCALEFS_POLL_INVALID);
-    }
-    let node = call.node(description);
-    match call.objects().kind(node) {
-        Kind::Pipe => {
-            let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
-            // Whether the other end has gone before whether there is something: what comes last is not missed.
-            let end = call.pipe_end(description);
-            let is_alone = call.pipe_state(node, end)?.other_end_gone;
-            Ok(match end {
-                PipeEnd::Read => {
-                    let waits = call.peek_pipe(node, &mut [0])? > 0;
-                    flag(waits, SCALEFS_POLL_IN) | flag(is_alone, SCALEFS_POLL_HANG_UP)
-                }
-                PipeEnd::Write => {
-                    let has_room = call.pipe_room(node, 1)? > 0;
-                    flag(has_room, SCALEFS_POLL_OUT) | flag(is_alone, SCALEFS_POLL_ERROR)
-                }
-            })
-        }
-        Kind::Socket => {
-            let PipeState { is_ready, .. } = data::poll(call, fd)?;
-            Ok(if is_ready { both } else { SCALEFS_POLL_OUT })
-        }
-        _ => Ok(both),
-    }
+    let Ready { input, output, hang_up, error } = match data::ready(call, fd) {
+        Err(Errno::EBADF) => return Ok(SCALEFS_POLL_INVALID),
+        ready => ready?,
+    };
+    let found = [
+        (input, SCALEFS_POLL_IN),
+        (output, SCALEFS_POLL_OUT),
+        (hang_up, SCALEFS_POLL_HANG_UP),
+        (error, SCALEFS_POLL_ERROR),
+    ];
+    Ok(found.into_iter().filter(|(is_so, _)| *is_so).fold(0, |all, (_, flag)| all | flag))
 }
 
 /// Looks at descriptors until one has what is wanted of it, or so many milliseconds have passed; 0: once, below 0: without

@@ -80,6 +80,29 @@ int main(void) {
     CHECK(scalefs_flock(me, us, fd, SCALEFS_UNLOCKED, 0) == -EOPNOTSUPP && scalefs_xabort(me, us) == 0);
     CHECK(scalefs_close(me, us, apart) == 0);
 
+    char value[8];
+    const char *about = "user.about";
+    CHECK(scalefs_setxattrat(me, us, SCALEFS_AT_CWD, "d/file", 1, about, "tree", 4, SCALEFS_MUST_BE_NEW) == 0);
+    CHECK(scalefs_setxattrat(me, us, fd, NULL, SCALEFS_EMPTY_PATH, about, "x", 1, SCALEFS_MUST_BE_NEW) == -EEXIST);
+    CHECK(scalefs_getxattrat(me, us, fd, NULL, SCALEFS_EMPTY_PATH, about, NULL, 0) == 4);
+    CHECK(scalefs_getxattrat(me, us, fd, NULL, SCALEFS_EMPTY_PATH, about, value, 3) == -ERANGE);
+    CHECK(scalefs_getxattrat(me, us, fd, NULL, SCALEFS_EMPTY_PATH, about, value, 8) == 4 && memcmp(value, "tree", 4) == 0);
+    CHECK(scalefs_getxattrat(me, us, fd, NULL, SCALEFS_EMPTY_PATH, NULL, value, 8) == -EINVAL);
+    CHECK(scalefs_getxattrat(me, us, fd, "", 1, about, value, 8) == -ENOENT);
+    CHECK(scalefs_listxattrat(me, us, SCALEFS_AT_CWD, "d/file", 0, NULL, 0) == 11);
+    CHECK(scalefs_setxattrat(me, us, SCALEFS_AT_CWD, "d/file", 1, "other.a", "x", 1, 0) == -EOPNOTSUPP);
+    CHECK(scalefs_removexattrat(me, us, SCALEFS_AT_CWD, "d/file", 1, about) == 0);
+    CHECK(scalefs_removexattrat(me, us, SCALEFS_AT_CWD, "d/file", 1, about) == -ENODATA);
+    CHECK(scalefs_fallocate(me, us, fd, 0, 0, 9000) == 0 && scalefs_fallocate(me, us, fd, 0, 0, 1 << 30) == -ENOSPC);
+    CHECK(scalefs_fallocate(me, us, fd, SCALEFS_PUNCH_HOLE, 0, 1) == -EOPNOTSUPP);
+    CHECK(scalefs_occupied(me, us, fd) == 3 * 4096);
+    CHECK(scalefs_fallocate(me, us, fd, SCALEFS_KEEP_SIZE | SCALEFS_PUNCH_HOLE, 0, 9000) == 0);
+    /* The last page has bytes behind those. */
+    CHECK(scalefs_occupied(me, us, fd) == 4096 && scalefs_occupied(me, us, 77) == -EBADF);
+    CHECK(scalefs_xbegin(me, us, 0) == 0 && scalefs_fallocate(me, us, fd, 0, 0, 1) == -EOPNOTSUPP);
+    CHECK(scalefs_getxattrat(me, us, fd, NULL, SCALEFS_EMPTY_PATH, about, NULL, 0) == -EOPNOTSUPP);
+    CHECK(scalefs_xabort(me, us) == 0);
+
     int ends[2];
     CHECK(scalefs_pipe(me, us, ends, SCALEFS_NONBLOCK) == 0 && scalefs_read(me, us, ends[0], text, 1) == -EAGAIN);
     CHECK(scalefs_write(me, us, ends[1], "x", 1) == 1 && scalefs_read(me, us, ends[0], text, 1) == 1 && text[0] == 'x');

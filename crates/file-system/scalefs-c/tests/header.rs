@@ -5,7 +5,7 @@ use std::path::Path;
 use c_header::{Header, functions};
 
 /// In the order of the header.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "flags.rs",
     "calls.rs",
     "descriptors.rs",
@@ -14,6 +14,7 @@ const FILES: [&str; 12] = [
     "listing.rs",
     "polling.rs",
     "locks.rs",
+    "extended.rs",
     "processes.rs",
     "sockets.rs",
     "memory.rs",

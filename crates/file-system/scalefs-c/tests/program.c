@@ -63,6 +63,8 @@ int main(void) {
     int names = 0;
     uint64_t cookie = 0;
     CHECK(scalefs_list(thread, process, ".", &cookie, count_names, &names) == 0 && names == 4);
+    /* From the end on there are none, for who looks at the cookie alone. */
+    CHECK(scalefs_list(thread, process, ".", &cookie, count_names, &names) == 0 && names == 4 && cookie != 0);
     CHECK(scalefs_rmdir(thread, process, "/d") == -ENOTEMPTY);
     CHECK(scalefs_unlink(thread, process, "file") == 0 && scalefs_unlink(thread, process, "symlink") == 0);
     CHECK(scalefs_rmdir(thread, process, "/d") == 0);

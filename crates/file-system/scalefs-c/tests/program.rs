@@ -41,7 +41,7 @@ fn transactions_work_in_c() {
 
 #[test]
 fn the_guides_programs_in_c_run() {
-    assert_eq!(guide("files", include_str!("../../../../docs/guides/files.md")), "Dear Bob\n");
+    assert_eq!(guide("files", include_str!("../../../../docs/guides/files.md")), "Dear Bob\ngone\n");
     assert_eq!(guide("transactions", include_str!("../../../../docs/guides/transactions.md")), "added\n");
 }
 

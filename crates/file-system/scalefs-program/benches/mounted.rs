@@ -1,7 +1,7 @@
 //! What calls take in a mounted ScaleFS, as a part of what they take on tmpfs: both by the system's calls, by turns, by the clock,
-//! since the work is done by two processes.
+//! since the work is done by two processes. And what they take in a transaction: transaction/mod.rs.
 //!
-//! Prints of each call nanoseconds here and there, and their ratio, as the median of rounds with the first and third quartile.
+//! Prints a row of each call, and where it is to where errors go: table/mod.rs.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -9,10 +9,14 @@ fn main() {}
 #[cfg(target_os = "linux")]
 #[path = "../tests/support/mod.rs"]
 mod support;
+#[cfg(target_os = "linux")]
+mod table;
+#[cfg(target_os = "linux")]
+mod transaction;
 
 #[cfg(target_os = "linux")]
 fn main() {
-    if !support::can_mount() {
+    if transaction::is_child() || !support::can_mount() {
         return;
     }
     for (kind, options) in [("", &[] as &[&str]), (", nothing cached", &["--no-cache"])] {
@@ -22,6 +26,7 @@ fn main() {
             measured::compare(&format!("{}{kind}", call.title), call, [&mounted.point, &tmpfs.0]);
         }
     }
+    transaction::compare();
 }
 
 #[cfg(target_os = "linux")]
@@ -31,6 +36,8 @@ mod measured {
     use std::os::unix::fs::FileExt;
     use std::path::Path;
     use std::time::Instant;
+
+    use crate::table;
 
     const ROUNDS: usize = 15;
     const PAGE: usize = 4096;
@@ -156,18 +163,12 @@ mod measured {
         taken
     }
 
-    fn quartiles(mut samples: Vec<f64>) -> [f64; 3] {
-        samples.sort_by(f64::total_cmp);
-        [1, 2, 3].map(|quarter| samples[(samples.len() - 1) * quarter / 4])
-    }
-
     pub fn compare(title: &str, call: &Call, tops: [&Path; 2]) {
+        if !table::is_wanted(title) {
+            return;
+        }
         tops.iter().for_each(|top| prepare(top));
-        let rounds: Vec<[f64; 2]> = (0..ROUNDS).map(|_| tops.map(|top| time(call, top))).collect();
-        let column = |side: usize| quartiles(rounds.iter().map(|round| round[side]).collect());
-        let [ours, theirs] =
-            [column(0), column(1)].map(|[low, median, high]| format!("{median:.0} [{low:.0}, {high:.0}]"));
-        let [low, median, high] = quartiles(rounds.iter().map(|round| round[0] / round[1]).collect());
-        println!("{title}   {ours}   {theirs}   {median:.3} [{low:.3}, {high:.3}]");
+        let measured = table::rounds(title, table::size(ROUNDS, 1), |_| tops.map(|top| time(call, top)));
+        table::row(title, &measured);
     }
 }

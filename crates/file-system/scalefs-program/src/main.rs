@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! scalefs run -- PROGRAM   runs a program on a tree that its processes share                       run/
+//! scalefs run --transaction runs one on a mounted ScaleFS, and all that it changes happens at once    transaction/
 //! scalefs mount DIR        starts a guard and a server, and ends when the directory can be used     mount.rs
 //!    guard                 lives as long as the server, and takes the mount away after its death   guard.rs
 //!       server             holds the data and answers the kernel                                   server.rs, door/, copies/
@@ -13,6 +14,8 @@
 
 #[cfg(target_os = "linux")]
 mod arguments;
+#[cfg(target_os = "linux")]
+mod children;
 #[cfg(target_os = "linux")]
 mod copies;
 #[cfg(target_os = "linux")]
@@ -28,6 +31,8 @@ mod mounts;
 #[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]
+mod planted;
+#[cfg(target_os = "linux")]
 mod roles;
 #[cfg(target_os = "linux")]
 mod run;
@@ -37,6 +42,8 @@ mod server;
 mod status;
 #[cfg(target_os = "linux")]
 mod stop;
+#[cfg(target_os = "linux")]
+mod transaction;
 #[cfg(target_os = "linux")]
 mod unmount;
 
@@ -62,6 +69,7 @@ fn main() -> ExitCode {
         Command::Guard(options) => return ended(guard::guard_in_background(&options)),
         Command::Serve(options) => server::serve(&options),
         Command::Run(options) => return ended_as(run::run(&options)),
+        Command::Transaction(options) => return ended_as(transaction::run(&options)),
         Command::Unmount(options) => unmount::unmount(&options),
         Command::Follow(follows) => return ended(run::follow(&follows)),
         Command::Check => return ended(run::check()),

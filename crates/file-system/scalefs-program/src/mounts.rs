@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// What a mount of ours is from: this, and the number of its server's process.
 const SOURCE: &str = "scalefs:";
 
+/// What a mount of ours is from that shows what a transaction sees.
+const IN_TRANSACTION: &str = "scalefs-transaction:";
+
 /// A mounted ScaleFS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mounted {
@@ -19,6 +22,11 @@ pub(crate) fn source_of(process: u32) -> String {
     format!("{SOURCE}{process}")
 }
 
+/// The source of a mount that shows what a transaction sees.
+pub(crate) fn source_in_transaction(server: i32) -> String {
+    format!("{IN_TRANSACTION}{server}")
+}
+
 /// All ScaleFS that are mounted, in the order in which they were.
 pub(crate) fn ours() -> Result<Vec<Mounted>, String> {
     Ok(read()?.into_iter().filter_map(|line| line.ours()).collect())
@@ -26,14 +34,25 @@ pub(crate) fn ours() -> Result<Vec<Mounted>, String> {
 
 /// The ScaleFS in which a path lies, if it lies in one.
 pub(crate) fn around(path: &Path) -> Result<Option<Mounted>, String> {
-    let lines = read()?;
+    Ok(innermost(path)?.and_then(|line| line.ours()))
+}
+
+/// Whether a path is seen as a transaction sees it.
+pub(crate) fn is_in_transaction(path: &Path) -> Result<bool, String> {
+    Ok(innermost(path)?.is_some_and(|line| line.source.starts_with(IN_TRANSACTION)))
+}
+
+/// What is seen around a path, if that is a part of a mount that is seen at another place, too (a bind mount).
+pub(crate) fn part_around(path: &Path) -> Result<Option<PathBuf>, String> {
+    Ok(innermost(path)?.map(|line| line.root).filter(|root| root != Path::new("/")))
+}
+
+/// The mount in which a path lies.
+fn innermost(path: &Path) -> Result<Option<Line>, String> {
     // Of two at one place the later one is seen.
-    let innermost = lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| path.starts_with(&line.mount_point))
-        .max_by_key(|(index, line)| (line.mount_point.components().count(), *index));
-    Ok(innermost.and_then(|(_, line)| line.ours()))
+    let around = read()?.into_iter().enumerate().filter(|(_, line)| path.starts_with(&line.mount_point));
+    let innermost = around.max_by_key(|(index, line)| (line.mount_point.components().count(), *index));
+    Ok(innermost.map(|(_, line)| line))
 }
 
 /// The ScaleFS that is seen at a mount point.
@@ -43,6 +62,8 @@ pub(crate) fn at(mount_point: &Path) -> Result<Option<Mounted>, String> {
 }
 
 struct Line {
+    /// What of the file system is seen there.
+    root: PathBuf,
     mount_point: PathBuf,
     file_system: String,
     source: String,
@@ -51,10 +72,11 @@ struct Line {
 impl Line {
     /// `proc(5)`: `36 35 98:0 /root /mount-point options ... - type source options`.
     fn of(line: &str) -> Option<Line> {
-        let mount_point = line.split(' ').nth(4)?;
+        let mut before = line.split(' ').skip(3);
+        let (root, mount_point) = (before.next()?, before.next()?);
         let mut after = line.split(" - ").nth(1)?.split(' ');
         let (file_system, source) = (after.next()?.to_owned(), after.next()?.to_owned());
-        Some(Line { mount_point: unescaped(mount_point), file_system, source })
+        Some(Line { root: unescaped(root), mount_point: unescaped(mount_point), file_system, source })
     }
 
     fn ours(&self) -> Option<Mounted> {
@@ -100,6 +122,8 @@ mod tests {
         let line = r"61 29 0:54 / /mnt/my\040place rw,nosuid shared:4 - fuse.scalefs scalefs:4711 rw,user_id=0";
         let mounted = Line::of(line).and_then(|line| line.ours());
         assert_eq!(mounted, Some(Mounted { mount_point: PathBuf::from("/mnt/my place"), server: 4711 }));
+        let part = Line::of(r"62 29 0:54 /a\040part /mnt/part rw - fuse scalefs:4711 rw").map(|line| line.root);
+        assert_eq!(part, Some(PathBuf::from("/a part")));
     }
 
     #[test]

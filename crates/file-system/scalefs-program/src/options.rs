@@ -5,16 +5,23 @@ use std::path::PathBuf;
 
 use crate::arguments::{Arguments, DEFAULT_SIZE_BYTES, absolute, parse_size};
 use crate::door::Caching;
-use crate::run::{CHECK, Follows, HEIR, RUN_HELP, RunOptions, name_of, parse_run};
+use crate::run::{Asked, CHECK, Follows, HEIR, RUN_HELP, RunOptions, name_of, parse_run};
+use crate::transaction::TransactionOptions;
 
 const HELP: &str = "\
 scalefs: a POSIX file system in memory, as a directory for all programs
 
-  scalefs run -- PROGRAM   run a program, and all that it starts, with a directory that is a ScaleFS
+  scalefs run -- PROGRAM   run a program, and all that it starts, with a directory that is a ScaleFS; or, with --transaction, so that
+                           all it changes on a mounted ScaleFS happens at one moment, or nothing does
   scalefs mount DIR        make DIR a new, empty ScaleFS, until it is unmounted
   scalefs unmount DIR      end it
   scalefs status           list what is mounted and which trees are run; look whether they are whole
   scalefs stop             end all processes of a tree of scalefs run
+
+Examples:
+  scalefs run --from . -- make -j2
+  scalefs mount --no-cache /mnt/build
+  scalefs run --transaction --at /mnt/build --retry 3 -- make install
 
 `scalefs VERB --help` says more. Exit codes: 0 done, 1 it could not be done, 2 the command line is wrong.";
 
@@ -26,7 +33,7 @@ Makes the empty directory DIR a ScaleFS. Its files are in memory, and are lost w
   --from DIR|TAR     begin with a copy of a directory, or with what an archive holds
   --to DIR|TAR       in the end copy all into a new or empty directory, or into a new archive
   --foreground       stay until it is unmounted; ctrl-C unmounts
-  --no-cache         let the kernel cache nothing: each call is a request
+  --no-cache         let the kernel cache nothing: each call is a request; for scalefs run --transaction
   --suid             obey set-id bits of programs in DIR
   --dev              obey devices in DIR
 
@@ -91,6 +98,8 @@ pub(crate) enum Command {
     Serve(MountOptions),
     Unmount(UnmountOptions),
     Run(RunOptions),
+    /// `run`, on a ScaleFS that is mounted.
+    Transaction(TransactionOptions),
     /// `run`, as the process that takes the place of a supervisor.
     Follow(Follows),
     /// `status --check`, as the process that looks.
@@ -142,7 +151,10 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         Some("--help" | "-h" | "help") => Ok(Command::Say(HELP)),
         Some("--version") => Ok(Command::Say(concat!("scalefs ", env!("CARGO_PKG_VERSION")))),
         Some("run") if wants_help => Ok(Command::Say(RUN_HELP)),
-        Some("run") => parse_run(rest).map(Command::Run),
+        Some("run") => parse_run(rest).map(|asked| match asked {
+            Asked::OfTree(options) => Command::Run(options),
+            Asked::OfTransaction(options) => Command::Transaction(options),
+        }),
         Some("mount") if wants_help => Ok(Command::Say(MOUNT_HELP)),
         Some("unmount") if wants_help => Ok(Command::Say(UNMOUNT_HELP)),
         Some("status") if wants_help => Ok(Command::Say(STATUS_HELP)),

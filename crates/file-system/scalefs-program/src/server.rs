@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::process::exit;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use fuser::{Config, MountOption, Session, SessionACL};
@@ -14,10 +14,11 @@ use nix::sys::signalfd::SignalFd;
 use scalefs::{DataOperations, FileSystem, ObjectOperations, OwnedConfig, attributes};
 
 use crate::copies;
-use crate::door::Door;
+use crate::door::{AsItIs, Door, Greeting};
 use crate::mounts;
 use crate::options::MountOptions;
 use crate::roles::{READY, be_silent};
+use crate::transaction;
 use crate::unmount::{InUse, take_away};
 
 /// Of a program that a signal has ended.
@@ -51,14 +52,17 @@ pub(crate) fn serve(options: &MountOptions) -> Result<(), String> {
     if options.from.is_none() {
         own_root(&files, options)?;
     }
-    let notifier = Arc::new(OnceLock::new());
-    let door = Door::new(&files, options.caching, notifier.clone())
-        .map_err(|error| failed("making the file system", &error))?;
+    let greeting = Arc::new(Greeting::default());
+    let view = AsItIs::new(&files).map_err(|error| failed("making the file system", &error))?;
+    let door = Door::new(&files, Arc::new(view), options.caching, greeting.clone());
     let session = Session::new(door, &options.mount_point, &session_config(options));
     let session = session.map_err(|error| failed(&format!("mounting at {}", options.mount_point.display()), &error))?;
     is_mounted.store(true, Ordering::SeqCst);
     // The kernel has sent nothing but its greeting yet.
-    let _ = notifier.set(session.notifier());
+    let _ = greeting.notifier.set(session.notifier());
+    if let Err(why) = transaction::listen(&files, &greeting) {
+        eprintln!("scalefs: {why}");
+    }
     println!("{READY}");
     let _ = std::io::stdout().flush();
     if !options.is_in_foreground {

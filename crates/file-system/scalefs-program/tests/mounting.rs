@@ -102,7 +102,7 @@ fn what_is_in_use_stays_until_it_is_not() {
     let mounted = Mounted::new(&[]);
     let server = server_of(&mounted.point);
     let file = File::create(mounted.point.join("open")).expect("there is room");
-    assert!(refusal(&mounted.unmount()).contains("is in use"));
+    assert!(refusal(&mounted.unmount_once()).contains("is in use"));
     assert!(is_mounted(&mounted.point) && !has_ended(server));
     drop(file);
     let output = mounted.unmount();
@@ -314,7 +314,8 @@ fn a_copy_that_cannot_be_made_is_said() {
     let mounted = Mounted::new(&["--to", text(&to)]);
     fs::write(mounted.point.join("letter"), "Dear Bob").expect("there is room");
     fs::write(&to, "in the way").expect("our directory");
-    assert!(refusal(&mounted.unmount()).contains("the copy was not made"));
+    let said = refusal(&mounted.unmount());
+    assert!(said.contains("the copy was not made"), "{said}");
     assert_eq!(fs::read_to_string(&to).expect("it is there"), "in the way");
     let said = fs::read_to_string(scratch.path("copy.failed")).expect("it is said there");
     assert!(said.contains("--to") && said.lines().count() == 1, "{said}");

@@ -32,11 +32,15 @@ fn in_tree(options: &[&str], program: &str, arguments: &[&str]) -> Output {
 
 /// What a script of the shell prints, here and in a directory of tmpfs: its path in either is left out.
 fn same_as_on_tmpfs(script: &str) {
+    same_as_on_tmpfs_by("sh", script);
+}
+
+fn same_as_on_tmpfs_by(shell: &str, script: &str) {
     let (hidden, tmpfs) = (Scratch::new(), Scratch::below(Path::new("/dev/shm")));
-    let mut there = Command::new("sh");
+    let mut there = Command::new(shell);
     there.current_dir(&tmpfs.0);
     let mut said = Vec::new();
-    for (mut command, place) in [(run_in_tree(&hidden.0, SMALL, "sh"), &hidden.0), (there, &tmpfs.0)] {
+    for (mut command, place) in [(run_in_tree(&hidden.0, SMALL, shell), &hidden.0), (there, &tmpfs.0)] {
         let output = command.args(["-c", script]).env("LC_ALL", "C").output().expect("there is a shell");
         let both = format!("{}{}{:?}", text(&output.stdout), text(&output.stderr), output.status.code());
         said.push(both.replace(place.to_str().expect("plain letters"), "TOP"));
@@ -65,6 +69,55 @@ fn scripts_pipes_and_children_work_as_on_tmpfs() {
         exec 5>&-; cat five; exec 6< five; read first <&6; echo "$first"; sh -c 'cat <&6'; (exit 7); echo $?
         x=$(cat five); echo "$x"; trap 'echo trapped' USR1; kill -USR1 $$; sh -c 'kill -9 $$'; echo $?; (sleep 0.01 &) ; wait; xargs -n1 echo < five"#,
     );
+}
+
+/// The C library's `fchmodat` makes this call since 2.39; a host's kernel has it since 6.6, so that none is asked here.
+#[test]
+fn permissions_of_a_symbolic_link_are_not_those_of_its_target() {
+    let program = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def chmod(directory, path, mode, flags):
+    return ctypes.get_errno() if libc.syscall(452, directory, path, mode, flags) else 0
+f = os.open("f", os.O_CREAT | os.O_RDWR, 0o644); os.symlink("f", "l")
+print(chmod(-100, b"l", 0o777, 0x100), oct(os.stat("f").st_mode & 0o7777), chmod(-100, b"f", 0o640, 0x100), chmod(-100, b"l", 0o600, 1))
+print(oct(os.stat("f").st_mode & 0o7777), chmod(f, b"", 0o604, 0x1000), chmod(-100, b"l", 0o601, 0), oct(os.stat("f").st_mode & 0o7777))
+"#;
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("not tested: python3 is not installed");
+        return;
+    }
+    let output = in_tree(SMALL, "python3", &["-c", program]);
+    assert_eq!(text(&output.stdout), "95 0o644 0 22\n0o640 0 0 0o601\n", "{}", text(&output.stderr));
+}
+
+/// The working directory by no path, and by a number of its own: `fstatat` and `statx` with AT_EMPTY_PATH.
+#[test]
+fn the_working_directory_has_a_status_without_a_path() {
+    let program = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True); words = (ctypes.c_ulong * 32)(); r, w = os.pipe(); null = os.open("/dev/null", 0)
+def numbers(directory): return [libc.syscall(262, directory, b"", words, 0x1000), words[1], libc.syscall(332, directory, b"", 0x1000, 0x7ff, words), words[4]]
+def of(status): return [0, status.st_ino] * 2
+for place in ".", "/":
+    os.chdir(place); print(numbers(-100) == of(os.stat(".")), numbers(null) == of(os.fstat(null)), numbers(r) == of(os.fstat(r)), numbers(os.open(".", 0)) == of(os.stat(".")))
+print(libc.syscall(262, -100, b"", words, 0), libc.syscall(262, 999, b"", words, 0x1000))"#;
+    same_as_on_tmpfs(&format!("command -v python3 > /dev/null || exit 0; python3 -c '{program}'"));
+}
+
+/// A library that the user puts before others is for programs. An heir that took its predecessor for dead by such a `getppid` had an
+/// heir at once, which did the same.
+#[test]
+fn libraries_that_come_first_are_for_programs_alone() {
+    let scratch = Scratch::new();
+    let source = "int getppid(void) { return 4711; }";
+    let Some(library) = compiled(&scratch.0, source, &["-shared", "-fPIC"]) else { return };
+    let hidden = Scratch::new();
+    let mut command = run_in_tree(&hidden.0, SMALL, "sh");
+    let script = "sleep 0.3; grep -a -l '^.proc.self.exe' /proc/[0-9]*/cmdline 2> /dev/null | while read file; do \
+        grep -a -q LD_PRELOAD=\"$LD_PRELOAD\" ${file%cmdline}environ && echo $file; done; echo done";
+    let output = command.args(["-c", script]).env("LD_PRELOAD", &library).output().expect("it starts");
+    assert_eq!(text(&output.stdout), "done\n", "{}", text(&output.stderr));
 }
 
 /// Numbers, flags and inheritance, in the words of a program that looks at them closely.
@@ -166,6 +219,15 @@ fn a_signal_in_a_call_is_delivered_at_its_end() {
 }
 
 /// What the kernel was given for a call that waits stays as it is, whatever a handler asks for until the call goes on.
+#[test]
+fn a_signal_of_real_time_that_ends_a_program_has_its_exit_code() {
+    if !support::can_run() {
+        return;
+    }
+    let output = in_tree(&[], "sh", &["-c", "kill -34 $$"]);
+    assert_eq!(output.status.code(), Some(162), "{}", text(&output.stderr));
+}
+
 #[test]
 fn a_call_that_waits_is_restarted_as_it_was() {
     let scratch = Scratch::new();
@@ -280,6 +342,120 @@ fn a_full_tree_says_so_and_goes_on() {
     assert_eq!(text(&output.stdout), "1\nsmall\n1310720\n", "{}", text(&output.stderr));
 }
 
+/// Room that was given up just now is found in the middle of a call, too.
+const LARGE: &str = r#"
+import os
+counts = set()
+for n in range(60):
+    f = os.open("f", os.O_CREAT | os.O_RDWR); counts.add(os.write(f, b"x" * 1900000)); os.close(f); os.unlink("f")
+print(counts)
+"#;
+
+/// What is copied to where there is no room is not passed over.
+const COPIED: &str = r#"
+import os
+def made(name): return os.open(name, os.O_CREAT | os.O_RDWR)
+s, d, filler = made("s"), made("d"), made("filler"); os.write(s, b"abcd" * 50000); os.lseek(s, 0, 0)
+for size in 65536, 1:
+    try:
+        while True: os.write(filler, b"f" * size)
+    except OSError as error: print(error.errno)
+def tried():
+    try: print(os.copy_file_range(s, d, 200000))
+    except OSError as error: print(error.errno)
+    print(os.lseek(s, 0, 1), os.lseek(d, 0, 1), os.fstat(d).st_size)
+tried(); os.ftruncate(filler, os.fstat(filler).st_size - 5 * 4096 - 1); tried(); os.unlink("filler"); os.close(filler)
+while os.copy_file_range(s, d, 200000): pass
+print(os.pread(d, 200000, 0) == b"abcd" * 50000)
+"#;
+
+#[test]
+fn writes_are_as_long_as_there_is_room() {
+    let output = in_tree(&["--size", "2M"], "python3", &["-c", LARGE]);
+    assert_eq!(text(&output.stdout), "{1900000}\n", "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_finds_no_room_is_not_passed_over() {
+    let output = in_tree(&["--size", "2M"], "python3", &["-c", COPIED]);
+    let said = text(&output.stdout);
+    assert!(said.starts_with("28\n28\n28\n0 0 0\n") && said.ends_with("\nTrue\n"), "{said}{}", text(&output.stderr));
+}
+
+/// Descriptors of the tree do not go with messages, which is said; those of the kernel do.
+const MESSAGES: &str = r#"
+import os, socket
+a, b = socket.socketpair(); f = os.open("f", os.O_CREAT | os.O_RDWR); n = os.open("/dev/null", os.O_RDWR); os.write(f, b"words")
+closed = os.dup(f); os.close(closed)
+def tried(*numbers):
+    try: print("sent", socket.send_fds(a, [b"x"], numbers))
+    except OSError as error: print(error.errno); return
+    _, got, _, _ = socket.recv_fds(b, 9, 9); print([os.pread(number, 9, 0) for number in got])
+tried(n); tried(f); tried(n, f); tried(200); tried(closed); a.send(b"plain"); print(b.recv(9), os.pread(f, 9, 0))
+"#;
+
+#[test]
+fn descriptors_of_the_tree_do_not_go_with_messages() {
+    let output = in_tree(SMALL, "python3", &["-c", MESSAGES]);
+    assert_eq!(text(&output.stdout), "sent 1\n[b'']\n95\n95\n9\n9\nb'plain' b'words'\n", "{}", text(&output.stderr));
+}
+
+/// A program of the tree that runs is not written; once it has ended, or is another program's, it is.
+const BUSY: &str = r#"
+cp "$(readlink -f /bin/sleep)" program; cp program second; ./program 100 & exec 3> log
+until grep -q sleep /proc/$!/cmdline 2> /dev/null || grep -q program /proc/$!/cmdline; do sleep 0.01; done; sleep 0.2
+(: >> program) 2>> log || echo busy; (: > program) 2>> log || echo busy; truncate -s 5 program 2>> log || echo busy; head -c 1 program | wc -c; chmod 700 program
+mv program other; (: > other) 2>> log || echo busy; cp second other 2>> log || echo busy; (: >> second) && echo free; ln other name; (: >> name) 2>> log || echo busy
+kill $!; wait $! 2>> log; (: >> other) && echo free; ./second 0; (: > second) && echo free; grep -c 'Text file busy' log; rm *
+"#;
+
+#[test]
+fn a_program_that_runs_is_not_written() {
+    same_as_on_tmpfs_by("bash", BUSY);
+}
+
+/// Where a supervisor and its heir are killed at once, what stands in the kernel for pipes stays for those who live on; the next tree
+/// removes it once no one does.
+#[test]
+fn what_the_killed_leave_in_the_kernel_goes_with_the_next_tree() {
+    let (hidden, places) = (Scratch::new(), Scratch::new());
+    let left = || fs::read_dir(&places.0).expect("ours").count();
+    let in_places = |program: &str| {
+        let mut command = run_in_tree(&hidden.0, SMALL, program);
+        command.env_remove("XDG_RUNTIME_DIR").env("TMPDIR", &places.0);
+        command
+    };
+    let run_another = || assert!(in_places("true").status().expect("it starts").success());
+    let mut running = in_places("sleep").arg("100").stderr(Stdio::null()).spawn().expect("it starts");
+    let supervisor = running.id().cast_signed();
+    let children = || {
+        let list = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).expect("Linux");
+        let numbers = list.split_whitespace().map(|number| number.parse::<i32>().expect("a number"));
+        let is_heir = |child: &i32| {
+            fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|words| text(&words).contains("run-heir"))
+        };
+        numbers.partition::<Vec<i32>, _>(is_heir)
+    };
+    while children().0.is_empty() || children().1.is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let (heirs, programs) = children();
+    run_another();
+    assert_eq!(left(), 1, "it is used");
+    for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+        heirs.iter().chain([&supervisor]).for_each(|process| kill(Pid::from_raw(*process), signal).expect("it runs"));
+    }
+    running.wait().expect("ours");
+    run_another();
+    assert_eq!(left(), 1, "a program is there");
+    programs.iter().for_each(|process| kill(Pid::from_raw(*process), Signal::SIGKILL).expect("it runs"));
+    let started = Instant::now();
+    while left() > 0 {
+        assert!(started.elapsed() < Duration::from_secs(60), "it stays");
+        run_another();
+    }
+}
+
 #[test]
 fn what_is_copied_in_and_out_is_the_same() {
     let (from, top) = (Scratch::new(), Scratch::new());
@@ -313,14 +489,16 @@ fn more_processes_than_open_files() {
     let to = results.path("result");
     // What the last of many had open is closed when it is killed, though its parent has not asked for it: there is room again.
     let script = r#"pids=; for n in $(seq 40); do sleep 100 & pids="$pids $!"; done
-        python3 -c 'import os, time
+        python3 -c 'import os, signal, time
 child = os.fork()
 if child == 0:
-    g = open("g", "w"); g.write("x" * 9000000); g.flush(); os.unlink("g"); open("ready", "w").close()
+    try: g = open("g", "w"); g.write("x" * 9000000); g.flush(); os.unlink("g"); open("ready", "w").close()
+    except BaseException: os.kill(os.getppid(), signal.SIGTERM); raise
 else:
     open("child", "w").write(str(child))
 time.sleep(100)' & pids="$pids $!"
-        while ! test -e ready -a -s child; do sleep 0.01; done; kill -9 $(cat child); sleep 0.3
+        while ! test -e ready -a -s child; do kill -0 $! || { kill $pids; exit 1; }; sleep 0.01; done
+        kill -9 $(cat child); sleep 0.3
         head -c 9000000 /dev/zero > h 2> said; stat -c %s h; cat said; kill $pids; rm h; ulimit -n"#;
     let mut command = Command::new("sh");
     command.args([
@@ -337,6 +515,14 @@ time.sleep(100)' & pids="$pids $!"
     let output = command.output().expect("it starts");
     assert_eq!(text(&output.stdout), "9000000\n24\n", "{}", text(&output.stderr));
     assert!(output.status.success() && to.join("ready").exists(), "{}", text(&output.stderr));
+}
+
+/// A program that opens files first of all has the numbers that a low limit leaves: none of them is taken for the kernel's.
+#[test]
+fn a_low_limit_of_open_files_leaves_the_numbers_below() {
+    let script = "ulimit -n 24; exec sh -c 'exec 3> a 4> b 5> c 6> d; ls; ulimit -n'";
+    let output = in_tree(SMALL, "sh", &["-c", script]);
+    assert_eq!(text(&output.stdout), "a\nb\nc\nd\n24\n", "{}", text(&output.stderr));
 }
 
 /// The supervisor may have as many files open as the system allows; the program as many as it was given.

@@ -13,6 +13,7 @@ use scalefs::{DataOperations, Errno, Fields, Kind, ObjectOperations, OpenFlags, 
 use crate::arguments::{Data, Path};
 use crate::door::{Door, calls, moving};
 use crate::errors::Refusal;
+use crate::extended::{self, Target};
 use crate::locks;
 use crate::status::{new_times, stat_result};
 use crate::whole::{self, Unread};
@@ -168,6 +169,37 @@ impl Descriptors {
     fn truncate(&self, py: Python<'_>, fd: u32, size_bytes: i64) -> PyResult<()> {
         let outcome = calls!(&self.0, |calls| data::truncate(calls, fd, size_bytes));
         outcome.map_err(|refusal| refusal.raised(py, &[]))
+    }
+
+    /// The value of an extended attribute.
+    fn get_attribute<'py>(&self, py: Python<'py>, fd: u32, name: Path<'_>) -> PyResult<Bound<'py, PyBytes>> {
+        let value = extended::get(&self.0, Target::Descriptor(fd), &name.bytes);
+        Ok(PyBytes::new(py, &value.map_err(|refusal| refusal.raised(py, &[]))?))
+    }
+
+    /// Sets an extended attribute: `flags` is 1 if it must be new, 2 if it must exist.
+    fn set_attribute(&self, py: Python<'_>, fd: u32, name: Path<'_>, value: Data<'_>, flags: u32) -> PyResult<()> {
+        let set = extended::set(&self.0, Target::Descriptor(fd), (&name.bytes, value.bytes()), flags);
+        set.map_err(|refusal| refusal.raised(py, &[]))
+    }
+
+    /// Removes an extended attribute.
+    fn remove_attribute(&self, py: Python<'_>, fd: u32, name: Path<'_>) -> PyResult<()> {
+        let removed = extended::remove(&self.0, Target::Descriptor(fd), &name.bytes);
+        removed.map_err(|refusal| refusal.raised(py, &[]))
+    }
+
+    /// The names of all extended attributes.
+    fn list_attributes<'py>(&self, py: Python<'py>, fd: u32) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let names = extended::list(&self.0, Target::Descriptor(fd));
+        let names = names.map_err(|refusal| refusal.raised(py, &[]))?;
+        Ok(names.iter().map(|name| PyBytes::new(py, name)).collect())
+    }
+
+    /// Takes room for bytes of a file, or gives it back, as `mode` says (`fallocate`).
+    fn allocate(&self, py: Python<'_>, fd: u32, mode: u32, offset: i64, length: i64) -> PyResult<()> {
+        let allocated = extended::allocate(&self.0, fd, mode, (offset, length));
+        allocated.map_err(|refusal| refusal.raised(py, &[]))
     }
 
     /// What is known of an open file.

@@ -18,6 +18,7 @@ use crate::arguments::{Data, Path};
 use crate::descriptors::Descriptors;
 use crate::door::{Door, calls, locked, moving};
 use crate::errors::Refusal;
+use crate::extended::{self, Target};
 use crate::status::{new_times, stat_result};
 use crate::whole;
 
@@ -276,6 +277,50 @@ impl Files {
         let outcome =
             calls!(&self.0, |calls| data::truncate_path(calls, Start::WorkingDirectory, &path.bytes, size_bytes));
         outcome.map_err(|refusal| refusal.raised(py, &[&path]))
+    }
+
+    /// The value of an extended attribute.
+    fn get_attribute<'py>(
+        &self,
+        py: Python<'py>,
+        path: Path<'_>,
+        follows: bool,
+        name: Path<'_>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let value = extended::get(&self.0, Target::Path(&path.bytes, follows), &name.bytes);
+        Ok(PyBytes::new(py, &value.map_err(|refusal| refusal.raised(py, &[&path]))?))
+    }
+
+    /// Sets an extended attribute: `flags` is 1 if it must be new, 2 if it must exist.
+    fn set_attribute(
+        &self,
+        py: Python<'_>,
+        path: Path<'_>,
+        follows: bool,
+        name: Path<'_>,
+        value: Data<'_>,
+        flags: u32,
+    ) -> PyResult<()> {
+        let set = extended::set(&self.0, Target::Path(&path.bytes, follows), (&name.bytes, value.bytes()), flags);
+        set.map_err(|refusal| refusal.raised(py, &[&path]))
+    }
+
+    /// Removes an extended attribute.
+    fn remove_attribute(&self, py: Python<'_>, path: Path<'_>, follows: bool, name: Path<'_>) -> PyResult<()> {
+        let removed = extended::remove(&self.0, Target::Path(&path.bytes, follows), &name.bytes);
+        removed.map_err(|refusal| refusal.raised(py, &[&path]))
+    }
+
+    /// The names of all extended attributes.
+    fn list_attributes<'py>(
+        &self,
+        py: Python<'py>,
+        path: Path<'_>,
+        follows: bool,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let names = extended::list(&self.0, Target::Path(&path.bytes, follows));
+        let names = names.map_err(|refusal| refusal.raised(py, &[&path]))?;
+        Ok(names.iter().map(|name| PyBytes::new(py, name)).collect())
     }
 
     /// Bytes of a block, blocks, those that are free, most inodes, those that can still be made.

@@ -13,6 +13,7 @@ mod arguments;
 mod descriptors;
 mod door;
 mod errors;
+mod extended;
 mod files;
 mod locks;
 mod status;

@@ -7,7 +7,7 @@ use posix_calls::memory;
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{
     AccessError, AccessMode, Attributes, DataOperations, Errno, Fields, Follow, MemoryOperations, NumberChoice,
-    ObjectOperations, OnExec, OpenFlags, Protection, Start, StatusFlags,
+    ObjectOperations, OnExec, OpenFlags, ProcessNumber, Protection, Start, StatusFlags,
 };
 
 use posix_calls::memory::{Address, MappedObject};
@@ -265,6 +265,48 @@ pub fn getfl<D: DataOperations>(process: &D, fd: u32) -> Result<(AccessMode, Sta
 #[inline(never)]
 pub fn setfl<D: DataOperations>(process: &D, fd: u32, status: StatusFlags) -> Result<(), Errno> {
     data::set_status(process, fd, status)
+}
+
+/// See [`data::ready`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn poll<D: DataOperations>(process: &D, fd: u32) -> Result<data::Ready, Errno> {
+    data::ready(process, fd)
+}
+
+/// See [`data::synchronize`].
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn fsync<D: DataOperations>(process: &D, fd: u32) -> Result<(), Errno> {
+    data::synchronize(process, fd)
+}
+
+/// A [`data::read`] into two buffers of a page each, which lie one after the other: so it is a read of two pages.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn readv<D: DataOperations>(process: &D, fd: u32, pages: &mut [[u8; PAGE_BYTES]; 2]) -> Result<usize, Errno> {
+    data::read(process, fd, pages.as_flattened_mut())
+}
+
+/// A [`data::write`] of two buffers, as [`readv`] has them.
+///
+/// # Errors
+/// As there.
+#[inline(never)]
+pub fn writev<D: DataOperations>(process: &D, fd: u32, pages: &[[u8; PAGE_BYTES]; 2]) -> Result<usize, Errno> {
+    data::write(process, fd, pages.as_flattened())
+}
+
+/// The number of a process.
+#[inline(never)]
+pub fn getpid<S: Subject>(actor: &S, process: usize) -> ProcessNumber {
+    actor.number_of(process)
 }
 
 /// See [`memory::synchronize`]: one page.

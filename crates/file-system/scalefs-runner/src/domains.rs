@@ -1,12 +1,14 @@
 //! Domains under test: one file system over several that share no coherent memory (crate `domains`), all played by the thread
 //! that coordinates, which also makes all calls; results are all that there is to see.
 //!
-//! A call on names comes from the domain of its core, any other from that of its process: descriptors stay in one.
+//! A call on names comes from the domain of its core, any other from that of its process: descriptors stay in one. At level
+//! `close-to-open` all calls come from their process's, as what a process has written may be seen in its domain alone.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use domains::{Limits, OfOneThread, OneThread, Process};
+use domains::{Level, Limits, OfOneThread, OneThread, OwnPages, Process, SharedPages};
 use messages::simulated::Simulated;
 use posix_calls::{Ended, Errno, ProcessNumber};
 use program_runner::serve::Program;
@@ -20,14 +22,18 @@ use crate::target::FileSystemTarget;
 /// What a test's processes have together, beyond the limits of tests: a directory of a few names is split.
 const SPLIT_ABOVE: usize = 4;
 
+/// Pages of each domain through which data go at level `close-to-open`; what finds none travels in messages.
+const SHARED_PAGES: u32 = 64;
+
 /// An instance and its processes.
 pub struct DomainsActor {
     /// By domain.
-    domains: Vec<std::rc::Rc<OfOneThread>>,
+    domains: Vec<Rc<OfOneThread>>,
     /// By process, then by domain: what makes its calls from there.
     processes: Vec<Vec<Process>>,
     /// Which domain the next call comes from, if not its process's own.
     caller: Cell<Option<usize>>,
+    level: Level,
     children: Children<Process>,
     /// How many mappings were refused when somebody last looked.
     refused_mappings: Cell<u64>,
@@ -43,9 +49,14 @@ fn now_ns() -> u64 {
 
 impl DomainsActor {
     /// The calling thread acts on an empty instance from now on.
-    fn enter_new(domain_count: usize, surroundings: &Surroundings) {
+    fn enter_new(domain_count: usize, level: Level, surroundings: &Surroundings) {
         let limits = Limits { inodes: 1 << 40, pages: 1 << 40, split_above: SPLIT_ABOVE, ..Limits::default() };
         let file_system = OneThread::new(domain_count, limits, now_ns);
+        let pages: Rc<dyn SharedPages> = Rc::new(OwnPages::new(domain_count, SHARED_PAGES));
+        for domain in (0..domain_count).map(|number| file_system.domain(number)) {
+            domain.use_level(level);
+            domain.use_pages(Rc::clone(&pages));
+        }
         let process = |credentials| {
             let process = Process::new(credentials);
             if surroundings.has_users() {
@@ -58,6 +69,7 @@ impl DomainsActor {
             domains: (0..domain_count).map(|number| file_system.domain(number)).collect(),
             processes: surroundings.credentials().into_iter().map(in_each).collect(),
             caller: Cell::new(None),
+            level,
             children: Children::none(),
             refused_mappings: Cell::new(0),
         };
@@ -84,7 +96,8 @@ impl Subject for DomainsActor {
     }
 
     fn acts_from(&self, core: Option<usize>) {
-        self.caller.set(core.map(|core| core % self.domains.len()));
+        let may_differ = self.level == Level::Posix;
+        self.caller.set(core.filter(|_| may_differ).map(|core| core % self.domains.len()));
     }
 
     fn enter(&self, process: usize) -> Self::Call<'_> {
@@ -123,6 +136,11 @@ impl Subject for DomainsActor {
         child.number().expect("a child has a number")
     }
 
+    fn number_of(&self, process: usize) -> ProcessNumber {
+        let home = self.home(process);
+        self.domains[home].begin(&self.processes[process][home]).number_of_caller()
+    }
+
     fn fork(&self, process: usize) -> Result<Process, Errno> {
         let home = self.home(process);
         self.processes[process][home].fork(&self.domains[home])
@@ -151,6 +169,8 @@ impl Subject for DomainsActor {
 pub struct DomainsProgram {
     /// How many.
     pub domain_count: usize,
+    /// What they see of each other's data.
+    pub level: Level,
     /// As many as a test has calls; their threads do nothing.
     pub workers: usize,
     /// What surrounds the tests' calls.
@@ -168,7 +188,7 @@ impl Program for DomainsProgram {
 
     fn enter(&self, core: Option<usize>) -> Result<(), String> {
         if core.is_none() {
-            DomainsActor::enter_new(self.domain_count, &self.surroundings);
+            DomainsActor::enter_new(self.domain_count, self.level, &self.surroundings);
         }
         Ok(())
     }

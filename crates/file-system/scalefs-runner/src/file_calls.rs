@@ -1,6 +1,7 @@
 //! Calls on descriptors that share open file descriptions, on their flags, and on the length of files: `posix`.
 
-use posix_calls::{AccessMode, DataOperations, Errno, OnExec, StatusFlags, data};
+use posix_calls::data::{self, Ready};
+use posix_calls::{AccessMode, DataOperations, Errno, OnExec, StatusFlags};
 use runner::arguments::Arguments;
 use wire::value::Value;
 
@@ -31,11 +32,16 @@ pub enum FileCall {
         fd: u32,
         status: StatusFlags,
     },
+    Poll(u32),
+    Synchronize(u32),
 }
 
 const READABLE: u64 = 1;
 const WRITABLE: u64 = 2;
 const AT_OFFSET: u64 = 4;
+
+/// What `poll` tells, each a bit.
+const READY: [&str; 4] = ["input", "output", "hangup", "error"];
 
 impl FileCall {
     /// Makes the call; returns a descriptor, flags as a number, or nothing.
@@ -53,6 +59,8 @@ impl FileCall {
             Self::SetOnExec { fd, on_exec } => calls::setfd(process, fd, on_exec).map(done),
             Self::Status(fd) => calls::getfl(process, fd).map(|(mode, status)| Some(flags(mode, status))),
             Self::SetStatus { fd, status } => calls::setfl(process, fd, status).map(done),
+            Self::Poll(fd) => calls::poll(process, fd).map(|ready| Some(bits(ready))),
+            Self::Synchronize(fd) => calls::fsync(process, fd).map(done),
         }
     }
 
@@ -65,9 +73,18 @@ impl FileCall {
                     .map(|(name, flag)| (name.into(), Value::Bool(number & flag != 0)))
                     .into(),
             ),
+            Self::Poll(_) => {
+                let told = |(bit, name): (usize, &&'static str)| ((*name).into(), Value::Bool(number >> bit & 1 != 0));
+                Value::Struct(READY.iter().enumerate().map(told).collect())
+            }
             _ => Value::Int(number.cast_signed()),
         }
     }
+}
+
+fn bits(Ready { input, output, hang_up, error }: Ready) -> u64 {
+    let told = [input, output, hang_up, error].into_iter().enumerate();
+    told.fold(0, |all, (bit, is_so)| all | u64::from(is_so) << bit)
 }
 
 fn flags(mode: AccessMode, status: StatusFlags) -> u64 {
@@ -99,6 +116,8 @@ pub fn prepare(name: &str, arguments: &Arguments<'_>) -> Result<Option<FileCall>
         }
         "getfl" => FileCall::Status(fd(0)?),
         "setfl" => FileCall::SetStatus { fd: fd(0)?, status: status(arguments.flag(1)?) },
+        "poll" => FileCall::Poll(fd(0)?),
+        "fsync" => FileCall::Synchronize(fd(0)?),
         _ => return Ok(None),
     }))
 }

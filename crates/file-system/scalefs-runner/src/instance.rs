@@ -236,6 +236,10 @@ impl Subject for Actor {
         child.number()
     }
 
+    fn number_of(&self, process: usize) -> ProcessNumber {
+        self.processes[process].number()
+    }
+
     fn fork(&self, process: usize) -> Result<Process, Errno> {
         self.processes[process].fork(self.file_system, &self.core, &self.clock)
     }

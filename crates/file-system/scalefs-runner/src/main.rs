@@ -11,7 +11,7 @@
 //! commutant-scalefs-runner ... --objects FILE                and list in it what lies where in the arena ([`objects`])
 //! commutant-scalefs-runner ... --regions                     list the parts of such an instance's arena
 //! commutant-scalefs-runner --plain --workers N               run batches over the crate `plain`, without a tracer
-//! commutant-scalefs-runner --domains N --workers N           run batches over domains (crate `domains`), without a tracer
+//! commutant-scalefs-runner --domains N --level LEVEL --workers N   run batches over domains (crate `domains`), without a tracer
 //! commutant-scalefs-runner --calls                           list the calls
 //! commutant-scalefs-runner --symbols                         list this program's functions and data, for names
 //! ```
@@ -84,8 +84,8 @@ fn run(mode: Mode) -> Result<(), String> {
             let program = Box::leak(Box::new(ScaleFsProgram::create(options, objects)?));
             serve(program, std::io::stdin(), std::io::stdout())?;
         }
-        Mode::Domains { domain_count, workers, surroundings } => {
-            let program = Box::leak(Box::new(DomainsProgram { domain_count, workers, surroundings }));
+        Mode::Domains { domain_count, level, workers, surroundings } => {
+            let program = Box::leak(Box::new(DomainsProgram { domain_count, level, workers, surroundings }));
             serve(program, std::io::stdin(), std::io::stdout())?;
         }
         Mode::Plain { workers, surroundings } => {

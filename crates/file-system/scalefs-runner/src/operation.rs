@@ -55,6 +55,12 @@ pub enum Work {
         fd: u32,
         offset: i64,
     },
+    ReadPages {
+        fd: u32,
+    },
+    WritePages {
+        fd: u32,
+    },
     /// Of the file at the path, or of a descriptor.
     File(FileCall),
     Map(Map),
@@ -69,6 +75,7 @@ pub enum Work {
     Store(u64),
     Socket(SocketWork),
     Process(ProcessWork),
+    ProcessNumber,
     CountShared,
     CountPerCore,
     // Set-up and observation.
@@ -148,7 +155,7 @@ pub enum Work {
 impl Work {
     /// Whether it is a call on descriptors and data.
     fn is_on_data(self) -> bool {
-        use Work::{Close, File, Fstat, Lseek, Open, Pipe, Pread, Pwrite, Read, Write};
+        use Work::{Close, File, Fstat, Lseek, Open, Pipe, Pread, Pwrite, Read, ReadPages, Write, WritePages};
         matches!(
             self,
             Open { .. }
@@ -161,6 +168,8 @@ impl Work {
                 | Write { .. }
                 | Pread { .. }
                 | Pwrite { .. }
+                | ReadPages { .. }
+                | WritePages { .. }
         )
     }
 }
@@ -198,8 +207,8 @@ pub struct Operation<H> {
     pub paths: [Path; 2],
     /// The end of all names of the window.
     pub suffix: Path,
-    /// What is written, or was read. The actor's own.
-    pub page: [u8; PAGE_BYTES],
+    /// What is written, or was read: most calls move the first page. The actor's own.
+    pub pages: [[u8; PAGE_BYTES]; 2],
     pub outcome: Outcome<H>,
     /// Descriptors that the implementation chose, with what they are called.
     pub handles: Vec<(u32, Value<'static>)>,
@@ -217,7 +226,7 @@ impl<H> Default for Operation<H> {
             core: None,
             paths: Default::default(),
             suffix: Path::default(),
-            page: [0; PAGE_BYTES],
+            pages: [[0; PAGE_BYTES]; 2],
             outcome: Outcome::Success,
             handles: Vec::new(),
             chosen: Vec::new(),
@@ -277,7 +286,7 @@ impl<H> Operation<H> {
             Work::Nothing => Ok(Outcome::Success),
             work if work.is_on_data() => self.perform_data(&actor.enter(process)),
             Work::Name(call) => {
-                call.perform(actor.enter(process).objects(), &self.paths, &mut self.page).map(Outcome::from)
+                call.perform(actor.enter(process).objects(), &self.paths, &mut self.pages[0]).map(Outcome::from)
             }
             Work::Map(map) => calls::mmap(actor, process, map).map(Outcome::Number),
             Work::Unmap(address) => calls::munmap(actor, process, address).map(done),
@@ -288,7 +297,7 @@ impl<H> Operation<H> {
                 Ok(byte) => Outcome::Number(byte.into()),
                 Err(fault) => Outcome::Raised(memory::signal(fault)),
             }),
-            Work::Store(address) => Ok(match calls::memwrite(actor, process, address, &self.page) {
+            Work::Store(address) => Ok(match calls::memwrite(actor, process, address, &self.pages[0]) {
                 Ok(()) => Outcome::Success,
                 Err(fault) => Outcome::Raised(memory::signal(fault)),
             }),
@@ -303,6 +312,7 @@ impl<H> Operation<H> {
                 Ok(process_calls::Came::Outside(value)) => Ok(Outcome::Outside(value)),
                 Err(number) => return -number,
             },
+            Work::ProcessNumber => Ok(Outcome::Number(calls::getpid(actor, process).0)),
             Work::CountShared => {
                 planted::count_shared();
                 Ok(Outcome::Success)
@@ -337,7 +347,7 @@ impl<H> Operation<H> {
         let before = transaction.savepoint();
         let call = transacted::call(actor, self.process, transaction);
         let outcome = match self.work {
-            Work::Name(name) => transacted::name(&call, name, &self.paths, &mut self.page).map(Outcome::from),
+            Work::Name(name) => transacted::name(&call, name, &self.paths, &mut self.pages[0]).map(Outcome::from),
             work if work.is_on_data() => self.perform_data(&call),
             _ => Err(Errno::EOPNOTSUPP),
         };
@@ -363,10 +373,12 @@ impl<H> Operation<H> {
             Work::Fstat { fd, fields } => calls::fstat(process, fd, fields).map(Outcome::Status),
             Work::Lseek { fd, offset, whence } => calls::lseek(process, fd, offset, whence).map(Outcome::Number),
             Work::Pipe(options) => calls::pipe(process, options).map(|(read, write)| Outcome::Ends(read, write)),
-            Work::Read { fd } => calls::read(process, fd, &mut self.page).map(count),
-            Work::Write { fd } => calls::write(process, fd, &self.page).map(count),
-            Work::Pread { fd, offset } => calls::pread(process, fd, &mut self.page, offset).map(count),
-            Work::Pwrite { fd, offset } => calls::pwrite(process, fd, &self.page, offset).map(count),
+            Work::Read { fd } => calls::read(process, fd, &mut self.pages[0]).map(count),
+            Work::Write { fd } => calls::write(process, fd, &self.pages[0]).map(count),
+            Work::Pread { fd, offset } => calls::pread(process, fd, &mut self.pages[0], offset).map(count),
+            Work::Pwrite { fd, offset } => calls::pwrite(process, fd, &self.pages[0], offset).map(count),
+            Work::ReadPages { fd } => calls::readv(process, fd, &mut self.pages).map(count),
+            Work::WritePages { fd } => calls::writev(process, fd, &self.pages).map(count),
             _ => Err(Errno::EOPNOTSUPP),
         }
     }

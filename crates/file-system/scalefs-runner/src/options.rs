@@ -1,5 +1,6 @@
 //! The command line.
 
+use domains::Level;
 use runner::place::CORE_LIMIT;
 
 use crate::surroundings::Surroundings;
@@ -25,6 +26,8 @@ pub enum Mode {
     Domains {
         /// How many.
         domain_count: usize,
+        /// What they see of each other's data.
+        level: Level,
         /// As many as a test has calls.
         workers: usize,
         /// What surrounds the calls.
@@ -99,11 +102,16 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
                 _ => Err(EXPECTED.to_owned()),
             }
         }
-        ["--domains", domains, "--workers", workers, ref rest @ ..] => {
+        ["--domains", domains, "--level", level, "--workers", workers, ref rest @ ..] => {
             let domain_count = number("--domains", domains, MOST_DOMAINS)?;
+            let level = match level {
+                "posix" => Level::Posix,
+                "close-to-open" => Level::CloseToOpen,
+                other => return Err(format!("--level {other}: expected posix or close-to-open")),
+            };
             let workers = number("--workers", workers, CORE_LIMIT)?;
             match surroundings(rest)? {
-                (surroundings, []) => Ok(Mode::Domains { domain_count, workers, surroundings }),
+                (surroundings, []) => Ok(Mode::Domains { domain_count, level, workers, surroundings }),
                 _ => Err(EXPECTED.to_owned()),
             }
         }
@@ -126,7 +134,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, String> {
 }
 
 const EXPECTED: &str = "expected --cores N --workers N --seed N [SURROUNDINGS] [--regions|--objects FILE], or --plain --workers N \
-     [SURROUNDINGS], or --domains N --workers N [SURROUNDINGS], or --calls, or --symbols; surroundings are --warm N, --names long, --depth N, --users N";
+     [SURROUNDINGS], or --domains N --level LEVEL --workers N [SURROUNDINGS], or --calls, or --symbols; surroundings are --warm N, --names long, --depth N, --users N";
 
 fn number(what: &str, text: &str, most: usize) -> Result<usize, String> {
     text.parse()
@@ -176,8 +184,9 @@ mod tests {
             batches(Some("f".to_owned()))
         );
         let usual = Surroundings::default();
-        let domains = Mode::Domains { domain_count: 3, workers: 2, surroundings: usual };
-        assert_eq!(parsed("--domains 3 --workers 2"), Ok(domains));
+        let domains = |level| Ok(Mode::Domains { domain_count: 3, level, workers: 2, surroundings: usual });
+        assert_eq!(parsed("--domains 3 --level posix --workers 2"), domains(Level::Posix));
+        assert_eq!(parsed("--domains 3 --level close-to-open --workers 2"), domains(Level::CloseToOpen));
         assert_eq!(parsed("--plain --workers 3"), Ok(Mode::Plain { workers: 3, surroundings: usual }));
         assert_eq!(parsed(&format!("--plain --workers 3 {all}")), Ok(Mode::Plain { workers: 3, surroundings }));
     }
@@ -217,7 +226,8 @@ mod tests {
             ("--plain --workers 2 --users 7", "--users 7: expected a number from 1 to 6"),
             ("--plain --workers 2 --objects f", "expected --cores N"),
             ("--plain", "expected --cores N"),
-            ("--domains 17 --workers 2", "--domains 17: expected a number from 1 to 16"),
+            ("--domains 17 --level posix --workers 2", "--domains 17: expected a number from 1 to 16"),
+            ("--domains 2 --level nfs --workers 2", "--level nfs: expected posix or close-to-open"),
             ("--domains 2", "expected --cores N"),
         ] {
             assert!(parsed(line).unwrap_err().starts_with(message), "{line}");

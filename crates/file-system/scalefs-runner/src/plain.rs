@@ -68,7 +68,7 @@ impl Subject for PlainActor {
     }
 
     fn mapped_pages(&self, process: usize) -> Vec<u64> {
-        self.enter(process).mapped_pages().expect("no operation was told to fail")
+        self.enter(process).mapped_pages().expect("no operation was asked to fail")
     }
 
     fn children(&self) -> &Children<Process> {
@@ -81,6 +81,10 @@ impl Subject for PlainActor {
 
     fn number(child: &Process) -> ProcessNumber {
         child.number()
+    }
+
+    fn number_of(&self, process: usize) -> ProcessNumber {
+        self.processes[process].number()
     }
 
     fn fork(&self, process: usize) -> Result<Process, Errno> {

@@ -57,6 +57,9 @@ pub trait Subject: 'static {
     /// The number of a child.
     fn number(child: &Self::Process) -> ProcessNumber;
 
+    /// The number of a process.
+    fn number_of(&self, process: usize) -> ProcessNumber;
+
     /// A child of a process, with all that it has.
     ///
     /// # Errors

@@ -261,10 +261,15 @@ impl<S: Subject> FileSystemTarget<S> {
                 Work::Open { options: ANY, .. } => self.handle(process, number as u32),
                 Work::Open { .. } => Value::Int(number.cast_signed()),
                 Work::Read { .. } | Work::Pread { .. } => {
-                    // Nothing reads like a page of zeros.
-                    let data = if number == 0 { 0 } else { uniform(&operation.page).map_or(-1, i64::from) };
-                    Value::Struct(vec![("pages".into(), pages_of(number)), ("data".into(), Value::Int(data))])
+                    let data = data(&operation.pages[0], number, 0);
+                    Value::Struct(vec![("pages".into(), pages_of(number)), ("data".into(), data)])
                 }
+                Work::ReadPages { .. } => Value::Struct(vec![
+                    ("pages".into(), pages_of(number)),
+                    ("first".into(), data(&operation.pages[0], number, 0)),
+                    ("second".into(), data(&operation.pages[1], number, PAGE_BYTES as u64)),
+                ]),
+                Work::ProcessNumber => Value::Int(0), // what it is, no test says
                 _ => pages_of(number),
             },
             Outcome::Opened(opened) => {
@@ -280,7 +285,7 @@ impl<S: Subject> FileSystemTarget<S> {
                 Value::Struct(vec![("read_end".into(), value(read)), ("write_end".into(), value(write))])
             }
             Outcome::Leads(length) => {
-                let target = operation.page[..length].to_vec();
+                let target = operation.pages[0][..length].to_vec();
                 self.target_of(&target)
             }
             Outcome::Status(attributes) => {
@@ -334,6 +339,11 @@ impl<S: Subject> FileSystemTarget<S> {
 
 /// What the models of POSIX know of a file.
 const STAT: Fields = Fields::LINK_COUNT.union(Fields::SIZE).union(Fields::TIMES);
+
+/// What a page holds of a read of so many bytes, if it comes after so many; nothing reads like a page of zeros.
+fn data(page: &[u8; PAGE_BYTES], read_bytes: u64, before_bytes: u64) -> Value<'static> {
+    Value::Int(if read_bytes <= before_bytes { 0 } else { uniform(page).map_or(-1, i64::from) })
+}
 
 /// Descriptors of different processes are different values.
 fn handle(process: usize, fd: u32) -> Value<'static> {
@@ -594,13 +604,21 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             ("read", _) => Work::Read { fd: small(arguments, 0)? },
             ("pread", _) => Work::Pread { fd: small(arguments, 0)?, offset: offset(arguments, 1)? },
             ("write", _) => {
-                operation.page.fill(byte(arguments, 1)?);
+                operation.pages[0].fill(byte(arguments, 1)?);
                 Work::Write { fd: small(arguments, 0)? }
             }
             ("pwrite", _) => {
-                operation.page.fill(byte(arguments, 2)?);
+                operation.pages[0].fill(byte(arguments, 2)?);
                 Work::Pwrite { fd: small(arguments, 0)?, offset: offset(arguments, 1)? }
             }
+            ("readv", _) => Work::ReadPages { fd: small(arguments, 0)? },
+            ("writev", _) => {
+                for (parameter, page) in operation.pages.iter_mut().enumerate() {
+                    page.fill(byte(arguments, 1 + parameter)?);
+                }
+                Work::WritePages { fd: small(arguments, 0)? }
+            }
+            ("getpid", _) => Work::ProcessNumber,
             ("mmap", _) => {
                 let address = if arguments.flag(0)? {
                     Address::Fixed(memory::address(process, arguments, 1)?)
@@ -623,7 +641,7 @@ impl<S: Subject> Target for FileSystemTarget<S> {
             }
             ("memread", _) => Work::Load(memory::address(process, arguments, 0)?),
             ("memwrite", _) => {
-                operation.page.fill(byte(arguments, 1)?);
+                operation.pages[0].fill(byte(arguments, 1)?);
                 Work::Store(memory::address(process, arguments, 0)?)
             }
             ("map_file", _) => {

@@ -48,7 +48,7 @@ fn run<T: Execution<Operation: Staged>>(crew: &mut Crew<T>, place: Place, stage:
 fn failed(what: &str, result: i64) -> String {
     match result {
         NOT_TRANSACTIONAL => format!("{what}: EOPNOTSUPP"),
-        ABORTED => format!("{what}: aborted, though nobody else has done anything"),
+        ABORTED => format!("{what}: aborted, though no one else has done anything"),
         other => format!("{what}: error number {}", -other),
     }
 }

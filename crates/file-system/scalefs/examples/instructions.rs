@@ -40,7 +40,7 @@ fn by_the_front(call: &str, count: usize) {
             pages += 1;
         }
     }
-    for _ in 0..count {
+    for round in 0..count {
         match call {
             "front-nothing" => {
                 black_box(&root);
@@ -57,6 +57,22 @@ fn by_the_front(call: &str, count: usize) {
             }
             "front-refused-pwrite" => {
                 file.write_at(&page, 4096 * pages).unwrap_err();
+            }
+            "front-create-unlink" => {
+                drop(root.create("g").unwrap());
+                root.remove_file("g").unwrap();
+            }
+            "front-rename" => {
+                let (from, to) = if round % 2 == 0 { ("f", "g") } else { ("g", "f") };
+                root.rename(from, to).unwrap();
+            }
+            "front-link-unlink" => {
+                root.hard_link("f", "g").unwrap();
+                root.remove_file("g").unwrap();
+            }
+            "front-mkdir-rmdir" => {
+                root.create_dir("d").unwrap();
+                root.remove_dir("d").unwrap();
             }
             other => panic!("{other}: no such call"),
         }

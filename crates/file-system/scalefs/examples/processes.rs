@@ -29,7 +29,7 @@ fn work_for_ever(fs: &ScaleFs, core: &Core<'_>) -> ! {
         }
         fs.maintain(core, &Spin);
     }
-    unreachable!("counts for ever")
+    unreachable!("counts forever")
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("process {} runs as a child of {}", number.0, shell.number().0);
 
     let (_, ended) = std::thread::scope(|scope| {
-        scope.spawn(|| sort(fs, &owned.claim(1, owner).expect("a core that nobody claims"), child));
+        scope.spawn(|| sort(fs, &owned.claim(1, owner).expect("a core that no one claims"), child));
         data::write(&call(), write, b"posix_spawn")?;
         let calls = ProcessCalls { file_system: fs, core: &core, process: &shell, host: &Spin };
         processes::wait_until_ended(&calls, Which::Child(number))

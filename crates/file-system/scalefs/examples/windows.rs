@@ -164,13 +164,13 @@ struct Place {
 impl Family {
     fn put(&self, place: usize, child: Process) -> bool {
         self.children[place].number.store(child.number().0, Ordering::Relaxed);
-        *self.children[place].child.lock().expect("nobody panics") = Some(child);
+        *self.children[place].child.lock().expect("no one panics") = Some(child);
         true
     }
 
     /// Ends all children, and waits for them; closes what was opened.
     fn clean(&self, fs: &ScaleFs, core: &Core) {
-        let placed = self.children.iter().filter_map(|place| place.child.lock().expect("nobody panics").take());
+        let placed = self.children.iter().filter_map(|place| place.child.lock().expect("no one panics").take());
         placed.for_each(|child| child.exit(fs, core, &Spin));
         let call = || fs.enter(core, &self.process, &Spin);
         while processes::wait(&call(), Which::Any).is_ok() {}
@@ -189,7 +189,7 @@ impl Family {
             Fork => Made::Child(self.process.fork(fs, core, &Spin).ok()?),
             Child(place) => Made::Outcome(self.put(place, spawn()?)),
             Exit(place) => {
-                self.children[place].child.lock().expect("nobody panics").take()?.exit(fs, core, &Spin);
+                self.children[place].child.lock().expect("no one panics").take()?.exit(fs, core, &Spin);
                 Made::Outcome(true)
             }
             Wait(place) => {

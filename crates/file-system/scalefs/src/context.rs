@@ -59,7 +59,7 @@ impl Context {
     ) -> Context {
         // SAFETY: the root lives as long as the instance. Another context's directory was held by that context when the caller
         // read it, and is not freed before this core has maintained, which is after it has counted.
-        unsafe { fs.counts().change(core, &directory.inode().references, 1) };
+        unsafe { fs.counts().change(core, &directory.inode().references.counted, 1) };
         Context {
             identity: fs.identity,
             credentials,
@@ -80,7 +80,7 @@ impl Context {
     /// Gives up the reference to the working directory: once, and last of all.
     pub(crate) fn leave_directory(&self, fs: &ScaleFs, core: &Core<'_>) {
         // SAFETY: this context held the reference, and nobody calls for it any more.
-        unsafe { fs.counts().change(core, &self.working_directory().inode().references, -1) };
+        unsafe { fs.counts().change(core, &self.working_directory().inode().references.counted, -1) };
     }
 
     /// Ends the program if the context is of another instance, whose objects its working directory is one of.

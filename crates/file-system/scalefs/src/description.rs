@@ -119,7 +119,7 @@ impl LockedOffset<'_> {
     #[inline]
     pub(crate) fn will_reach(&self, most_bytes: u64) {
         if self.reach.load(Ordering::Relaxed) < most_bytes
-            && !planted("scalefs: an offset's reach is told after the move")
+            && !planted("scalefs: an offset's reach is announced after the move")
         {
             self.reach.store(bound(most_bytes), Ordering::Relaxed);
             // Pairs with the one that each call begins with: who has changed what we read finds the reach.

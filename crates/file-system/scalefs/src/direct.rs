@@ -9,7 +9,7 @@ use commit::{Anyone, Owner, Waiting};
 use epoch::Guard;
 use hashdir::HashDir;
 use percpu::Core;
-use posix_calls::{Attributes, Errno, Fields, Kind, PermissionChange, Permissions, TimesRight};
+use posix_calls::{Attributes, Credentials, Errno, Fields, Kind, PermissionChange, Permissions, TimesRight};
 use sync::mutant::planted;
 
 use crate::context::Context;
@@ -26,6 +26,8 @@ pub(crate) type OperationError = posix_calls::OperationError<Infallible>;
 pub struct Direct<'c, H> {
     pub(crate) fs: &'c ScaleFs,
     pub(crate) context: &'c Context,
+    /// Those of the context, or of a thread that acts as somebody else.
+    credentials: &'c Credentials,
     pub(crate) guard: Guard<'c>,
     pub(crate) host: &'c H,
     /// [`WORKS`], [`HEEDS_NO_CLAIM`].
@@ -62,7 +64,20 @@ impl ScaleFs {
 impl<'c, H: Host> Direct<'c, H> {
     #[inline]
     pub(crate) fn new(fs: &'c ScaleFs, core: &'c Core<'_>, context: &'c Context, host: &'c H) -> Direct<'c, H> {
-        Direct { fs, context, guard: fs.epochs().pin(core), host, state: Cell::new(0) }
+        let credentials = context.credentials();
+        Direct { fs, context, credentials, guard: fs.epochs().pin(core), host, state: Cell::new(0) }
+    }
+
+    /// Makes the call with these credentials.
+    #[inline]
+    pub(crate) fn act_as(&mut self, credentials: &'c Credentials) {
+        self.credentials = credentials;
+    }
+
+    /// As whom the call is made.
+    #[inline]
+    pub(crate) fn caller(&self) -> &'c Credentials {
+        self.credentials
     }
 
     #[inline]
@@ -125,13 +140,13 @@ impl<'c, H: Host> Direct<'c, H> {
     pub(crate) fn take_reference(&self, node: InodeRef) {
         self.assert_is_here(node);
         // SAFETY: a name or a reference has led to the inode in this call.
-        unsafe { self.fs.counts().change(self.core(), &node.inode().references, 1) };
+        unsafe { self.fs.counts().change(self.core(), &node.inode().references.counted, 1) };
     }
 
     #[inline]
     pub(crate) fn drop_reference(&self, node: InodeRef) {
         // SAFETY: the caller's reference, which is given up here, has kept the inode until now.
-        unsafe { self.fs.counts().change(self.core(), &node.inode().references, -1) };
+        unsafe { self.fs.counts().change(self.core(), &node.inode().references.counted, -1) };
     }
 
     pub(crate) fn swap_working_directory(&self, directory: InodeRef) {
@@ -194,7 +209,7 @@ impl<'c, H: Host> Direct<'c, H> {
             // keeps it; so it is not freed before the call ends.
             let count = unsafe {
                 match H::SEES_THROUGH_OWN_MARKS {
-                    false => self.fs.counts().exact_after_fence(&inode.links, self.host),
+                    false => self.fs.counts().exact_after_fence(self.core(), &inode.links, self.host),
                     true => self.fs.counts().exact_for(&inode.links, self.owner(), self.host),
                 }
             };
@@ -208,7 +223,10 @@ impl<'c, H: Host> Direct<'c, H> {
             };
         }
         if fields.contains(Fields::TIMES) {
-            let [modified, changed] = self.fs.stamps_of(node).read_after_fence(&inode.stamps, self.host);
+            let stamps = self.fs.stamps_of(node);
+            // SAFETY: as above; it is freed later than its count is.
+            let read = unsafe { stamps.read_after_fence(self.core(), &inode.stamps, self.host) };
+            let [modified, changed] = read;
             attributes = Attributes { modified_ns: time_of(modified), changed_ns: time_of(changed), ..attributes };
         }
         attributes
@@ -216,7 +234,7 @@ impl<'c, H: Host> Direct<'c, H> {
 
     pub(crate) fn replace_permissions(&self, node: InodeRef, change: PermissionChange) -> Result<(), Errno> {
         let header = &node.inode().header;
-        let change = |old| change.of(self.context.credentials(), node.kind(), old);
+        let change = |old| change.of(self.credentials, node.kind(), old);
         // Look without writing first.
         change(self.read_header(node).0)?;
         self.working_on(&[node]);
@@ -240,7 +258,7 @@ impl<'c, H: Host> Direct<'c, H> {
         (accessed, modified): (Option<i64>, Option<i64>),
     ) -> Result<(), Errno> {
         let Inode { header, stamps, .. } = node.inode();
-        let check = |permissions| right.check(self.context.credentials(), permissions);
+        let check = |permissions| right.check(self.credentials, permissions);
         // Look without writing first.
         check(self.read_header(node).0)?;
         self.working_on(&[node]);

@@ -594,7 +594,7 @@ impl<H: Host> Direct<'_, H> {
         &self,
         AttributeChanges { node, changes }: &AttributeChanges<'_, Node<'_>>,
     ) -> Result<Option<i64>, OperationError> {
-        let (credentials, kind) = (self.context.credentials(), node.kind());
+        let (credentials, kind) = (self.caller(), node.kind());
         let mut modified_ns = None;
         let all = |permissions, accessed_ns| {
             changes.iter().try_fold((permissions, accessed_ns), |(permissions, accessed_ns), change| match *change {

@@ -4,9 +4,10 @@
 //! Descriptors of a process that died are closed by its heir ([`ScaleFs::end_processes_of`]).
 #![allow(unsafe_code)]
 
-use core::ops::Deref;
+use core::ops::{Deref, Range};
 
 use percpu::{Core, OutOfMemory};
+use posix_calls::allocation::AllocationOperations;
 use posix_calls::{
     AccessMode, AnswerOf, DESCRIPTOR_LIMIT, DataOperations, Errno, Extent, NumberChoice, ObjectOperations, Offset,
     OnExec, PipeEnd, PipeState, Received, SocketName, SocketOrder, SocketState, StatusFlags, Use, WriteAt, Written,
@@ -77,6 +78,13 @@ impl<'c, H: Host> InProcess<'c, H> {
         InProcess { direct: fs.begin(core, &process.context, host), process }
     }
 
+    /// The same call with other credentials than the process's: those of a thread.
+    #[inline]
+    pub fn acting_as(mut self, credentials: &'c posix_calls::Credentials) -> Self {
+        self.direct.act_as(credentials);
+        self
+    }
+
     /// The process.
     #[inline]
     pub(crate) fn process(&self) -> &'c ProcessObject {
@@ -123,6 +131,25 @@ impl<'c, H: Host> InProcess<'c, H> {
             self.fs.number_hint(self.core()).set(number % DESCRIPTOR_LIMIT);
         }
         true
+    }
+}
+
+impl<H: Host> AllocationOperations for InProcess<'_, H> {
+    fn reserve(&self, file: Node<'_>, bytes: Range<u64>, grows: bool) -> Result<(), OperationError> {
+        let file = file.at;
+        self.working_on(&[file]);
+        let reserved = file.file().reserve(self.access(), bytes, grows);
+        reserved.map_err(|OutOfMemory| OperationError::NoSpace)?;
+        self.mark(file, Stamp::Data);
+        Ok(())
+    }
+
+    fn punch(&self, file: Node<'_>, bytes: Range<u64>) -> Result<(), OperationError> {
+        let file = file.at;
+        self.working_on(&[file]);
+        file.file().punch(self.access(), &bytes).map_err(|OutOfMemory| OperationError::NoSpace)?;
+        self.mark(file, Stamp::Data);
+        Ok(())
     }
 }
 
@@ -325,7 +352,8 @@ impl<'c, H: Host> DataOperations for InProcess<'c, H> {
 
     fn pipe_state(&self, pipe: Node<'_>, end: PipeEnd) -> AnswerOf<PipeState, Self> {
         let pipe = pipe.at.pipe();
-        Ok(PipeState { is_ready: pipe.is_ready(end), other_end_gone: pipe.is_gone(end.other()) })
+        let other_end_gone = pipe.is_gone(end.other());
+        Ok(PipeState { is_ready: pipe.is_ready(end), other_end_gone })
     }
 
     fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {

@@ -28,7 +28,7 @@ impl<W: Wait> Files for MappedFiles<'_, W> {
     fn hold(&self, file: FileId) {
         let Access { fs, guard, .. } = self.0;
         // SAFETY: a mapping that was found in this call has a reference to the file.
-        unsafe { fs.counts().change(guard.core(), &InodeRef::from_bits(file.0).inode().references, 1) };
+        unsafe { fs.counts().change(guard.core(), &InodeRef::from_bits(file.0).inode().references.counted, 1) };
     }
 
     fn load(&self, file: FileId, page: u64, start: usize, bytes: &mut [u8]) -> bool {

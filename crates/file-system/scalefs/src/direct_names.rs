@@ -25,6 +25,7 @@ use crate::inode_ref::InodeRef;
 use crate::instance::Stamp;
 use crate::moves::Alone;
 use crate::node::{Node, OpenNode};
+use crate::space::space;
 
 /// So often a commit looks whether another core is still about to remove a directory, before it takes it for removed.
 const LOOKS_AT_REMOVAL: u32 = 100;
@@ -105,7 +106,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
 
     #[inline]
     fn credentials(&self) -> &Credentials {
-        self.context.credentials()
+        self.caller()
     }
 
     #[inline]
@@ -229,7 +230,7 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
             core: self.core().index().get(),
             bytes: key.name().len(),
             in_root: directory == self.fs.root_node(),
-            by_superuser: self.context.credentials().is_superuser(),
+            by_superuser: self.caller().is_superuser(),
         });
         let made = self.fs.make(self.core(), object, permissions, directory, self.host.now_ns(), Named::AtOnce);
         // In a removed directory nobody finds a place for a name, with memory or without.
@@ -564,6 +565,6 @@ impl<'c, H: Host> ObjectOperations for Direct<'c, H> {
     }
 
     fn space(&self) -> Answer<Space, Self> {
-        Ok(self.fs.space())
+        Ok(space(self.fs, self.core()))
     }
 }

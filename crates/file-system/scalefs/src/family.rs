@@ -205,7 +205,7 @@ impl Family {
         if self.ended.get(guard, place).is_none() {
             // If it is the child's still: numbers do not come again.
             let is_child = self.children.get(guard, place) == Some(count)
-                || planted("scalefs: a child that was waited for meanwhile is said to run");
+                || planted("scalefs: a child that was waited for in between is said to run");
             return if is_child { ChildState::Running } else { ChildState::NoChild };
         }
         // Both slots were made with the child.

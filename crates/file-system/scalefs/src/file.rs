@@ -33,6 +33,7 @@
 //! page of a longer file, the array does not reach the end: [`File::repair_taken_over`] puts a hole there, and unlocks.
 #![allow(unsafe_code)]
 
+mod allocation;
 mod changes;
 mod cuts;
 #[cfg(feature = "std")]
@@ -239,7 +240,9 @@ impl File {
     /// The size in bytes, for a call that only reads; see [`Maxima::read_after_fence`](maxima::Maxima::read_after_fence).
     #[inline]
     pub(crate) fn size_after_fence<W: Wait>(&self, access: Access<'_, W>) -> u64 {
-        access.fs.sizes().read_after_fence_beside_marks(&self.size, access.wait, access.is_as_before())[0]
+        let Access { fs, guard, wait } = access;
+        // SAFETY: the file is not freed before all cores have maintained.
+        unsafe { fs.sizes().read_after_fence_beside_marks(guard.core(), &self.size, wait, access.is_as_before())[0] }
     }
 
     /// Whether a read at this offset finds the end of the file. Writes nothing.
@@ -296,7 +299,15 @@ impl File {
         done
     }
 
-    /// Reads a part of one page.
+    /// Whether the file has at least so many bytes, by its own line and by what two cores have raised: this one, and the one
+    /// that has made it. So who reads what it has just written asks no other core, and whoever is handed it asks one.
+    fn is_known_to_reach<W: Wait>(&self, access: Access<'_, W>, size: u64) -> bool {
+        let sizes = access.fs.sizes();
+        let cores = || [access.guard.core().index()].into_iter().chain(self.inode.header.maker());
+        sizes.floor_of_cores(&self.size, cores()).is_some_and(|floor| floor.words[0] >= size)
+    }
+
+    /// Reads a part of one page. Without room for a byte it tells whether the page is there.
     fn read_page<W: Wait>(&self, access: Access<'_, W>, index: u64, start: usize, bytes: &mut [u8]) -> PageRead {
         let Access { fs, guard, wait } = access;
         let mut round = 0;
@@ -304,7 +315,10 @@ impl File {
             let shortenings = self.pages.shortenings.now();
             let read = self.pages.array.read_beside_marks(guard, index, wait, access.is_as_before(), |value| {
                 let entry = Entry::decode(value?);
+                // Whether the page is there asks for one byte of it, too.
+                let needed = index * PAGE + (start + bytes.len().max(1)) as u64;
                 let end = match entry.may_end {
+                    true if self.is_known_to_reach(access, needed) => PAGE_BYTES,
                     true => self.size(access).saturating_sub(index * PAGE).min(PAGE) as usize,
                     false => PAGE_BYTES,
                 };

@@ -1,4 +1,4 @@
-//! The locks of one file in shared memory: made when it gets its first one, and gone with it.
+//! The locks of one file in shared memory: a part of its annex.
 //!
 //! ```text
 //! lock, awaited, current │ halves: a list, and the room for the next one
@@ -11,15 +11,15 @@
 #![allow(unsafe_code)]
 
 use core::alloc::Layout;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
-use percpu::{ArenaObject, Core, CoreLock, LockRank, ObjectKind, OutOfMemory, SizeClass, object_kind};
+use percpu::{Core, CoreLock, LockRank, OutOfMemory, SizeClass};
 use posix_calls::{ForeignLock, LockMode, LockRange};
 use sync::Wait;
 use sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use sync::mutant::planted;
 
-use crate::inode::Inode;
 use crate::lock_list::{HeldLock, LockOwner, MOST_ADDED, changed};
 
 /// After all that a call locks; nothing is locked under it.
@@ -36,19 +36,6 @@ pub(crate) struct FileLocks {
     current: AtomicU64,
     /// Guarded by `lock`: addresses of arrays of locks, with the logarithm of their lines in the low bits; or zero.
     halves: [AtomicU64; 2],
-}
-
-/// What tools call the parts.
-pub(crate) const FILE_LOCKS: ObjectKind = object_kind!(18, FileLocks as "locks of a file" {
-    "lock of the locks" = lock,
-    "whether one is waited for" = awaited,
-    "current locks" = current,
-    "lists of locks" = halves,
-});
-
-// SAFETY: a kind of its own; the arrays are given back before its memory is.
-unsafe impl ArenaObject for FileLocks {
-    const KIND: ObjectKind = FILE_LOCKS;
 }
 
 /// An array of locks.
@@ -114,7 +101,13 @@ impl<W: Wait> Locking<'_, W> {
 }
 
 impl FileLocks {
-    fn new() -> FileLocks {
+    // Where its words begin, for the annex.
+    pub(crate) const LOCK: usize = offset_of!(FileLocks, lock);
+    pub(crate) const AWAITED: usize = offset_of!(FileLocks, awaited);
+    pub(crate) const CURRENT: usize = offset_of!(FileLocks, current);
+    pub(crate) const HALVES: usize = offset_of!(FileLocks, halves);
+
+    pub(crate) fn new() -> FileLocks {
         FileLocks {
             lock: CoreLock::new(),
             awaited: AtomicU32::new(0),
@@ -123,43 +116,14 @@ impl FileLocks {
         }
     }
 
-    /// Those of a file that has any, or has had.
-    pub(crate) fn of(inode: &Inode) -> Option<&FileLocks> {
-        let address = inode.references.locks.load(Ordering::Acquire);
-        // SAFETY: set once to an object in the arena, which goes with the inode.
-        NonNull::new(address as usize as *mut FileLocks).map(|place| unsafe { place.as_ref() })
-    }
-
-    /// Those of a file; made now if it has none.
-    pub(crate) fn made_for<'i>(inode: &'i Inode, core: &Core<'_>) -> Result<&'i FileLocks, OutOfMemory> {
-        if let Some(locks) = FileLocks::of(inode) {
-            return Ok(locks);
-        }
-        let made = core.allocate_object(FileLocks::new())?;
-        let address = made.as_ptr() as usize as u64;
-        // Release: who finds them finds them made.
-        let put = inode.references.locks.compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire);
-        if put.is_err() {
-            // SAFETY: no one else has seen it.
-            unsafe { core.free_object(made) };
-        }
-        Ok(FileLocks::of(inode).expect("made by us or by another"))
-    }
-
-    /// Gives the memory back.
+    /// Gives the lists back.
     ///
     /// # Safety
     /// No one uses the inode any more.
-    pub(crate) unsafe fn destroy(inode: &Inode, core: &Core<'_>) {
-        let address = inode.references.locks.load(Ordering::Acquire);
-        if let Some(place) = NonNull::new(address as usize as *mut FileLocks) {
+    pub(crate) unsafe fn destroy(&self, core: &Core<'_>) {
+        for half in &self.halves {
             // SAFETY: the caller's promise.
-            unsafe {
-                for half in &place.as_ref().halves {
-                    Half(half.load(Ordering::Relaxed)).free(core);
-                }
-                core.free_object(place);
-            }
+            unsafe { Half(half.load(Ordering::Relaxed)).free(core) };
         }
     }
 

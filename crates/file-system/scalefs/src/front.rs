@@ -66,7 +66,7 @@ impl Drop for Shared {
 /// The right of a thread to call on behalf of the process of a [`FileSystem`], until this is dropped: meanwhile it acts as a
 /// core of the instance. So it is for a call or a few: other threads wait if all cores are taken. A thread that has one gets
 /// the same core again.
-#[must_use = "whoever has it may call; dropped, it is over"]
+#[must_use = "its owner may call; dropped, it is over"]
 pub struct Lease<'f> {
     seated: Seated<'f>,
     process: &'f Process,

@@ -23,7 +23,7 @@ impl ScaleFs {
         }
         if let Some(place) = growing.iter().find(|place| place.get() == 0) {
             // SAFETY: the caller has found the directory in this call.
-            unsafe { self.counts().change(core, &directory.inode().references, 1) };
+            unsafe { self.counts().change(core, &directory.inode().references.counted, 1) };
             place.set(directory.to_bits());
         }
     }

@@ -14,13 +14,12 @@
 #![allow(unsafe_code)]
 
 use core::mem::offset_of;
-use core::ops::Deref;
 use core::ptr::NonNull;
 
 use commit::{Decisions, Observed, Viewer};
 use maxima::Maximum;
 use percpu::{CacheLine, Core, CoreIndex};
-use refcache::{Counted, CountedKind};
+use refcache::{Counted, CountedKind, Noted};
 use sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use sync::{Wait, WaitReason};
 
@@ -62,6 +61,14 @@ pub(crate) struct Header {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Header>() <= 64);
 
+const CORE_BITS: u32 = 8;
+const _: () = assert!(percpu::MAX_CORES == 1 << CORE_BITS);
+
+/// The number of the inode that is made by a core as so many-th: no other core makes it.
+pub(crate) fn number_made_by(core: CoreIndex, made: u64) -> InodeNumber {
+    InodeNumber(made << CORE_BITS | core.get() as u64)
+}
+
 impl Header {
     // Where its words begin, for `inode_kind!`.
     pub(crate) const SEQUENCE: usize = offset_of!(Header, sequence);
@@ -75,8 +82,8 @@ impl Header {
     pub(crate) const NEXT_ACCESSED: usize = offset_of!(Header, next_accessed);
 }
 
-/// Where the address of the locks lies, for `inode_kind!`.
-pub(crate) const LOCKS: usize = offset_of!(References, locks);
+/// Where the address of the annex lies, for `inode_kind!`.
+pub(crate) const ANNEX: usize = offset_of!(References, annex);
 
 /// As `object_kind!`, for a type that begins with an [`Inode`]: its words come first.
 macro_rules! inode_kind {
@@ -95,7 +102,7 @@ macro_rules! inode_kind {
             "links" = inode.links,
             "times" = inode.stamps,
             "references" = inode.references,
-            "where its locks are" = inode.references + $crate::inode::LOCKS,
+            "where its annex is" = inode.references + $crate::inode::ANNEX,
             $($fields)*
         })
     };
@@ -125,6 +132,12 @@ impl Header {
     #[inline]
     pub(crate) fn number(&self) -> InodeNumber {
         self.number
+    }
+
+    /// The core that has made it.
+    #[inline]
+    pub(crate) fn maker(&self) -> Option<CoreIndex> {
+        CoreIndex::new(self.number.0 as usize % percpu::MAX_CORES)
     }
 
     #[inline]
@@ -313,7 +326,7 @@ pub(crate) struct Inode {
     /// See there.
     pub(crate) header: CacheLine<Header>,
     /// The names that lead here. Zero is final.
-    pub(crate) links: CacheLine<Counted>,
+    pub(crate) links: CacheLine<Noted>,
     /// Times of the last modification and of the last change, as [`stamp_of`] has them.
     pub(crate) stamps: Maximum<2>,
     /// Open descriptions, children and working processes that keep the inode, plus one while it has names. What is made
@@ -324,18 +337,9 @@ pub(crate) struct Inode {
 /// References, and what is looked at as seldom. The count comes first: see [`Inode::of_references`].
 #[repr(C)]
 pub(crate) struct References {
-    counted: Counted,
-    /// Atomic: the address of the file's locks, once it has had one; or zero.
-    pub(crate) locks: AtomicU64,
-}
-
-impl Deref for References {
-    type Target = Counted;
-
-    #[inline]
-    fn deref(&self) -> &Counted {
-        &self.counted
-    }
+    pub(crate) counted: Counted,
+    /// Atomic: the address of the inode's annex, once it has one; or zero.
+    pub(crate) annex: AtomicU64,
 }
 
 #[cfg(not(loom))]
@@ -373,9 +377,9 @@ impl Inode {
                 next_group: AtomicU32::new(0),
                 kind,
             }),
-            links: CacheLine(Counted::new(links.into(), KIND_LINKS)),
+            links: CacheLine(Noted::new(links.into(), KIND_LINKS)),
             stamps: Maximum::new([stamp_of(now_ns as i64); 2]),
-            references: CacheLine(References { counted: Counted::new(1, KIND_REFERENCES), locks: AtomicU64::new(0) }),
+            references: CacheLine(References { counted: Counted::new(1, KIND_REFERENCES), annex: AtomicU64::new(0) }),
         }
     }
 

@@ -26,6 +26,7 @@ use percpu::{ArenaObject, Core, CoreIndex, OwnerId};
 use posix_calls::Kind;
 use sync::Wait;
 
+use crate::annex::Annex;
 use crate::description::{Description, DescriptionPtr};
 use crate::directory::Directory;
 use crate::file::File;
@@ -390,6 +391,8 @@ impl<W: Wait> Look<'_, W> {
                 self.note(Damage::Links { inode: number, names, counted });
             }
             self.note_locks("inode", number, |_, each| inode.header.writer().into_iter().for_each(each));
+            let changes = Annex::of(inode).and_then(|annex| annex.extended.holder());
+            self.note_locks("extended attributes", number, |_, each| changes.into_iter().for_each(each));
             match node.kind() {
                 Kind::Regular => {
                     files += 1;

@@ -6,9 +6,9 @@ use core::ptr::NonNull;
 use commit::{Decisions, Tag};
 use epoch::Epochs;
 use maxima::Maxima;
-use pages::{PAGE_BYTES, PagePool};
+use pages::PagePool;
 use percpu::{CacheLine, Core, ObjectKind, PerCore, table_kind};
-use posix_calls::{Kind, Space};
+use posix_calls::Kind;
 use radix::RadixArray;
 use refcache::RefCache;
 use sockets::Sockets;
@@ -294,17 +294,6 @@ impl ScaleFs {
     pub(crate) fn working_ended(&self, core: &Core<'_>) {
         for place in &self.own.get(core).working_on {
             place.store(0, Ordering::Release);
-        }
-    }
-
-    pub(crate) fn space(&self) -> Space {
-        let (blocks, free_blocks) = (self.pages().total(), self.pages().free_pages());
-        Space {
-            block_bytes: PAGE_BYTES as u64,
-            blocks,
-            free_blocks,
-            inodes: self.inodes.total(),
-            free_inodes: self.inodes.left(),
         }
     }
 }

@@ -140,7 +140,7 @@ impl Seats {
     /// Becomes a core, or goes on as the one that the thread is.
     ///
     /// # Errors
-    /// In a child of the process that made the instance; EDEADLK in the middle of a change that is not decided; [`InClosure`].
+    /// In a child of the process that made the instance; EDEADLK in the middle of a change of several objects; [`InClosure`].
     #[inline]
     pub(crate) fn begin(&self) -> io::Result<Seated<'_>> {
         if commit::is_in_closure() && !planted("scalefs: calls in closures that run again are made") {
@@ -178,7 +178,7 @@ impl Seats {
         if let Some(seat) = self.seats.iter().find(is_ours) {
             let again = Seated { seats: self, seat, searches: 0, in_vain: 0, _not_send: PhantomData };
             seat.leases.set(seat.leases.get() + 1);
-            return match self.is_deciding(again.core()) {
+            return match self.is_changing(again.core()) {
                 true => Err(Errno::EDEADLK.into()),
                 false => Ok(again),
             };
@@ -189,8 +189,12 @@ impl Seats {
         Ok(self.sit(&self.seats[number], core, thread))
     }
 
-    fn is_deciding(&self, core: &Core<'_>) -> bool {
-        self.owned.file_system().decisions().is_deciding(core)
+    /// Whether the core is in the middle of a change of several objects: it has locks, which a call would wait for, also once it
+    /// is decided.
+    fn is_changing(&self, core: &Core<'_>) -> bool {
+        let fs = self.owned.file_system();
+        let has_locks = !fs.noted(core).is_empty() && !planted("scalefs: what is decided is done");
+        has_locks || fs.decisions().is_deciding(core)
     }
 
     fn find_core(&self) -> io::Result<Core<'_>> {

@@ -61,6 +61,8 @@ extern crate std;
 #[doc = include_str!("../../../../docs/guides/files.md")]
 struct Guide;
 
+mod annex;
+mod attribute_block;
 mod budget;
 mod calls;
 mod cast;
@@ -72,6 +74,7 @@ mod direct;
 mod direct_changes;
 mod direct_data;
 mod direct_data_changes;
+mod direct_extended;
 mod direct_locks;
 mod direct_memory;
 mod direct_names;
@@ -118,7 +121,9 @@ pub mod planted_causes;
 mod process;
 mod relatives;
 mod repair;
+mod shown;
 mod socket;
+mod space;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod touch;
 #[cfg(all(feature = "std", target_os = "linux"))]
@@ -127,6 +132,7 @@ mod window;
 #[path = "no_window.rs"]
 mod window;
 
+pub use address_space::FileId;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use address_space::TouchError;
 pub use calls::ProcessCalls;
@@ -151,3 +157,5 @@ pub use owned::{GivenMemory, OwnedConfig, OwnedError, OwnedScaleFs};
 pub use posix_calls::*;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use window::MemoryAccess;
+#[cfg(not(all(feature = "std", target_os = "linux")))]
+pub use window::{TakeAway, hear_of_cuts};

@@ -29,6 +29,7 @@ use sync::mutant::planted;
 use sync::{Spin, Wait};
 
 use crate::context::Context;
+use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 use crate::life::{EMPTIED, Life, RUNS, TOLD};
 use crate::places;
@@ -201,7 +202,12 @@ impl Process {
                 fs.lock_waits().take_all(core, object.relatives.number().0, wait);
             }
             object.relatives.leave_children(fs, core);
-            life.enter(EMPTIED);
+            {
+                // Who looks through its descriptors has the place, and finds them there, or hears that they are not.
+                let guard = fs.epochs().pin(core);
+                let _place = fs.processes.lock_slot(&guard, life.place, wait);
+                life.enter(EMPTIED);
+            }
             // SAFETY: the table is empty; calls borrow the process, so none uses it, its marks, or the memory; the stage says that it
             // was done.
             unsafe { object.release(fs, core, wait) };
@@ -230,7 +236,7 @@ impl Process {
         let Life { place, runner, on_its_way, .. } = &*self.object().life;
         let handed_over = HandedOver { place: *place, number: self.number() };
         on_its_way.store(1, Ordering::Release);
-        if !planted("scalefs: who made a process runs it for ever") {
+        if !planted("scalefs: who made a process runs it forever") {
             runner.store(to.number(), Ordering::Release);
         }
         handed_over
@@ -322,6 +328,25 @@ impl ScaleFs {
             }
             process.end(self, core, |object, guard| object.relatives.end_killed(self, guard, wait), wait);
         });
+    }
+
+    /// Whether a process has a descriptor by which an object may be written, of those whose owner counts. All tables are looked
+    /// through: for calls that are rare, so that opening and closing share nothing for it.
+    pub(crate) fn is_open_for_writing(
+        &self,
+        guard: &Guard<'_>,
+        node: InodeRef,
+        counts: impl Fn(OwnerId) -> bool,
+        wait: &impl Wait,
+    ) -> bool {
+        let mut found = false;
+        self.processes.for_each(guard, |place, _| {
+            let Ok(slot) = self.processes.lock_slot(guard, place.start, wait) else { return };
+            let Some(process) = slot.value().map(object_at) else { return };
+            let runner = || OwnerId::new(process.life.runner.load(Ordering::Acquire));
+            found = found || process.life.is(RUNS) && process.may_write(guard, node) && runner().is_some_and(&counts);
+        });
+        found
     }
 
     /// The process at a place of the table, if it is one that the first owner runs, for the second.

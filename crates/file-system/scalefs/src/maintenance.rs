@@ -10,6 +10,7 @@ use refcache::Counted;
 use sockets::KIND_ENDPOINT;
 use sync::Wait;
 
+use crate::attribute_block;
 use crate::description::{Description, DescriptionPtr, KIND_DESCRIPTION};
 use crate::family::{Family, KIND_FAMILY};
 use crate::file::File;
@@ -47,6 +48,10 @@ impl ScaleFs {
         core.arena().maintain(core);
         self.inodes.maintain(core);
         self.pages().maintain(core);
+        let round = || self.counts().round_of_lists(core);
+        self.stamps().narrow(core, round);
+        self.directory_stamps().narrow(core, round);
+        self.sizes().narrow(core, round);
         // Before counts: an object whose count is found to be zero is not in these caches.
         // What was raised since the last maintenance stays: all cores may write one file, or make names in one directory.
         self.stamps().flush_unchanged(core, wait);
@@ -62,11 +67,12 @@ impl ScaleFs {
         let of_counts = unsafe { self.counts().report(core) };
         let free_retired = |core: &Core<'_>, kind, object| {
             // SAFETY: called once per object, by the maintenance of the instance's one `Epochs`. Who retires there is asked in
-            // turn: directories, arrays, and the instance's one pool.
+            // turn: directories, arrays, the instance's one pool, and extended attributes.
             let is_ours = unsafe {
                 hashdir::free_retired(core, kind, object)
                     || radix::free_retired(core, kind, object)
                     || self.pages().free_retired(core, kind, object)
+                    || attribute_block::free_retired(core, kind, object)
             };
             debug_assert!(is_ours);
         };
@@ -80,7 +86,7 @@ impl ScaleFs {
                 match counted.as_ref().kind() {
                     KIND_LINKS => {
                         let inode = Inode::of_links(counted);
-                        self.counts().change(core, &inode.as_ref().references, -1);
+                        self.counts().change(core, &inode.as_ref().references.counted, -1);
                     }
                     KIND_REFERENCES => {
                         let inode = Inode::of_references(counted);
@@ -89,14 +95,14 @@ impl ScaleFs {
                     KIND_DESCRIPTION => {
                         let description = DescriptionPtr::of_references(counted);
                         let node = description.get().opened.node;
-                        self.counts().change(core, &node.inode().references, -1);
+                        self.counts().change(core, &node.inode().references.counted, -1);
                         description.free(core);
                     }
                     KIND_SHARED_PAGE => SharedPage::free_counted(core, self.pages(), counted),
                     KIND_MAPPING => {
                         let mapping = Mapping::of_count(counted);
                         let node = InodeRef::from_bits(mapping.as_ref().file().0);
-                        self.counts().change(core, &node.inode().references, -1);
+                        self.counts().change(core, &node.inode().references.counted, -1);
                         core.free_object(mapping);
                     }
                     KIND_ENDPOINT => self.sockets.free(core, counted),
@@ -146,7 +152,7 @@ impl ScaleFs {
             if !names.wants_growth() {
                 place.set(0);
                 // SAFETY: `remember_growth` took the reference that is given up here, once: the place is zero from now on.
-                unsafe { self.counts().change(core, &directory.inode().references, -1) };
+                unsafe { self.counts().change(core, &directory.inode().references.counted, -1) };
             }
         }
     }

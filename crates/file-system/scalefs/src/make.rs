@@ -9,18 +9,16 @@ use percpu::{CacheLine, Core, OutOfMemory, SizeClass};
 use posix_calls::{InodeNumber, Kind, NewObject, Permissions};
 use sync::atomic::Ordering;
 
+use crate::annex::Annex;
 use crate::context::Context;
 use crate::directory::Directory;
 use crate::file::File;
-use crate::file_locks::FileLocks;
-use crate::inode::{Inode, Named, Symlink};
+use crate::inode::{Inode, Named, Symlink, number_made_by};
 use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 use crate::pipe::Pipe;
 use crate::place::Place;
 use crate::socket::SocketInode;
-
-const CORE_BITS: u32 = 8;
 
 impl ScaleFs {
     /// Makes a pipe with one reference and a descriptor at each end, which the caller installs.
@@ -77,7 +75,7 @@ impl ScaleFs {
                 // SAFETY: fresh memory of the right class; the caller has found the parent in this call.
                 unsafe {
                     address.write(Directory { inode: inode(), names, place });
-                    self.counts().change(core, &parent.inode().references, 1);
+                    self.counts().change(core, &parent.inode().references.counted, 1);
                 }
                 address.cast()
             }
@@ -98,7 +96,7 @@ impl ScaleFs {
             self.inodes.give(core);
         }
         // SAFETY: nobody reaches the object, by the caller's promise.
-        unsafe { FileLocks::destroy(node.inode(), core) };
+        unsafe { Annex::destroy(node.inode(), core) };
         // SAFETY: as above. Types and classes are those with which each kind
         // is made, since the node's kind is the one that they gave; a directory still holds the reference to its parent.
         unsafe {
@@ -120,7 +118,7 @@ impl ScaleFs {
                     let directory = node.directory();
                     let parent = InodeRef::from_bits(directory.place.parent.load(Ordering::Acquire));
                     directory.names.destroy(core, |_| debug_assert!(false, "removed directories are empty"));
-                    self.counts().change(core, &parent.inode().references, -1);
+                    self.counts().change(core, &parent.inode().references.counted, -1);
                     core.free_object::<Directory>(address.cast());
                 }
             }
@@ -130,7 +128,7 @@ impl ScaleFs {
     pub(crate) fn next_number(&self, core: &Core<'_>) -> InodeNumber {
         let made = &self.own.get(core).made;
         made.set(made.get() + 1);
-        InodeNumber(made.get() << CORE_BITS | core.index().get() as u64)
+        number_made_by(core.index(), made.get())
     }
 }
 

@@ -1,9 +1,12 @@
-//! Where the host has no windows there is nothing that they show. The tables lie in memory as where there are: processes of
-//! either kind may share an instance.
+//! Where the host has no windows. The tables lie in memory as where there are: processes of either kind may share an instance.
+//!
+//! Who lets programs reach pages of files by other means ([`InProcess::page_of`](crate::InProcess::page_of)) hears of those that
+//! leave a file ([`hear_of_cuts`]).
 #![allow(unsafe_code)]
 
 use core::ops::Range;
-use core::sync::atomic::AtomicPtr;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use address_space::{Access, FileId, Mmu, Revoked, SoftwareMmu, Translation};
 use epoch::Guard;
@@ -80,4 +83,26 @@ pub(crate) enum Forgotten {
     CutOff,
 }
 
-pub(crate) fn forget(_: FileId, _: &Range<u64>, _: Forgotten) {}
+/// Takes pages of a file away from all programs.
+pub type TakeAway = fn(FileId, &Range<u64>);
+
+/// Who takes pages away: a [`TakeAway`], or null.
+static TAKES_AWAY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// From now on calls of this process that take pages from a file call `take_away`, before another file can have them: no program must
+/// reach these pages after it has returned. The pages' locks are held meanwhile, so it makes no calls.
+///
+/// Of the page in which a file then ends nothing is said: what programs store behind the end can show when the file grows, as on tmpfs.
+pub fn hear_of_cuts(take_away: TakeAway) {
+    TAKES_AWAY.store(take_away as *mut (), Ordering::Release);
+}
+
+pub(crate) fn forget(file: FileId, pages: &Range<u64>, which: Forgotten) {
+    let take_away = TAKES_AWAY.load(Ordering::Acquire);
+    if take_away.is_null() || matches!(which, Forgotten::Stores) {
+        return;
+    }
+    // SAFETY: `hear_of_cuts` has put a function of this type there.
+    let take_away: TakeAway = unsafe { core::mem::transmute(take_away) };
+    take_away(file, pages);
+}

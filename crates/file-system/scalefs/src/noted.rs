@@ -45,6 +45,12 @@ impl Noted {
         ptr::with_exposed_provenance_mut(self.first.load(Ordering::Acquire) as usize)
     }
 
+    /// Whether the core notes nothing: it is in no change of many objects.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.load(Ordering::Relaxed) == 0
+    }
+
     /// Memory for a block: the core's own if it is in no list, as it is if there is none.
     fn place(&self, core: &Core<'_>) -> Result<NonNull<Block>, OutOfMemory> {
         if self.first.load(Ordering::Relaxed) == 0 && !planted("scalefs: each block of notes is allocated") {

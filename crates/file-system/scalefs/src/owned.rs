@@ -213,7 +213,7 @@ impl OwnedScaleFs {
             (arena, PagePool::create(arena, base, config.page_count).map_err(full)?)
         };
         let owner = OwnerId::new(1).expect("1 is a valid owner");
-        let core = arena.claim(0, owner).expect("nobody else knows the arena");
+        let core = arena.claim(0, owner).expect("no one else knows the arena");
         let fs_config = ScaleFsConfig { hash_seed: config.hash_seed, ..ScaleFsConfig::default() };
         let file_system = NonNull::from(ScaleFs::create_with_pages(&core, pool, fs_config).map_err(full)?);
         drop(core);

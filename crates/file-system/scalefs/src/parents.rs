@@ -16,9 +16,9 @@ impl ScaleFs {
         if old != parent {
             // SAFETY: the caller has found the parent in this call; the directory holds a reference to its old one.
             unsafe {
-                self.counts().change(core, &parent.inode().references, 1);
+                self.counts().change(core, &parent.inode().references.counted, 1);
                 place.parent.store(parent.to_bits(), Ordering::Release);
-                self.counts().change(core, &old.inode().references, -1);
+                self.counts().change(core, &old.inode().references.counted, -1);
             }
         }
         place.end();

@@ -10,7 +10,7 @@ use percpu::{Arena, ArenaObject, ArenaRoot, AttachError, Layout, ObjectKind};
 
 use crate::instance::{self, ScaleFs};
 use crate::process::{self, ProcessObject};
-use crate::{description, directory, family, file, file_locks, inode, lock_list, lock_waits, pipe, socket};
+use crate::{annex, attribute_block, description, directory, family, file, inode, lock_list, lock_waits, pipe, socket};
 
 /// The kinds of objects that have chunks of their own.
 pub const OBJECT_KINDS: [&ObjectKind; 18] = [
@@ -21,7 +21,7 @@ pub const OBJECT_KINDS: [&ObjectKind; 18] = [
     &radix::INNER,
     &description::DESCRIPTION,
     &file::FILE,
-    &file_locks::FILE_LOCKS,
+    &annex::ANNEX,
     &pipe::PIPE,
     &socket::SOCKET_INODE,
     &sockets::ENDPOINT,
@@ -44,7 +44,8 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(radix::LAYOUT)
     .and_layout(description::Description::LAYOUT)
     .and_layout(file::File::LAYOUT)
-    .and_layout(file_locks::FileLocks::LAYOUT)
+    .and_layout(annex::Annex::LAYOUT)
+    .and_type::<attribute_block::Head>()
     .and_type::<lock_list::HeldLock>()
     .and_type::<lock_waits::LockWaits>()
     .and_layout(pipe::Pipe::LAYOUT)
@@ -58,7 +59,7 @@ pub const LAYOUT: Layout = Layout::BUILD
     .and_layout(SharedPage::LAYOUT)
     .and_layout(address_space::TABLE_LAYOUT)
     .and_layout(refcache::SLOT.layout())
-    .and_type::<refcache::Counted>()
+    .and_type::<refcache::Noted>()
     .and_layout(maxima::SLOT.layout())
     .and_type::<maxima::Maximum<2>>()
     .and_type::<pages::PagePool>()

@@ -231,9 +231,9 @@ impl Pipe {
         done
     }
 
-    /// Whether a read would get bytes or the end, or a write of one byte would not wait.
+    /// Whether bytes wait to be read, or there is room for one.
     pub(crate) fn is_ready(&self, end: PipeEnd) -> bool {
-        self.is_gone(end.other()) || !self.is_stuck(end)
+        !self.is_stuck(end)
     }
 
     /// As [`Pipe::is_stuck`], and no other call on that side was in the middle of several slots, of which each is seen.
@@ -344,7 +344,7 @@ impl Pipe {
             }
             let left = Filling { start: waiting.start + count, ..waiting };
             // Fails if a writer has added to the slot: look again. Release: the slot is the writers' from here on.
-            if planted("scalefs: a read of a pipe forgets what was added meanwhile") {
+            if planted("scalefs: a read of a pipe forgets what was added in between") {
                 slot.state.store(left.encode(), Ordering::Release);
             } else if slot
                 .state

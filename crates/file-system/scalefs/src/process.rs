@@ -45,6 +45,7 @@ use sync::{OwnWord, Wait};
 use crate::context::Context;
 use crate::description::{DescriptionPtr, DescriptionRef};
 use crate::file_locks::Leaving;
+use crate::inode_ref::InodeRef;
 use crate::instance::ScaleFs;
 use crate::life::Life;
 use crate::relatives::Relatives;
@@ -217,6 +218,16 @@ impl ProcessObject {
     /// Calls `each` for every descriptor's number, in order.
     pub(crate) fn for_each_descriptor(&self, guard: &Guard<'_>, mut each: impl FnMut(u32)) {
         self.descriptors.for_each(guard, |range, _| each(range.start as u32));
+    }
+
+    /// Whether it has a descriptor by which an object may be written.
+    pub(crate) fn may_write(&self, guard: &Guard<'_>, node: InodeRef) -> bool {
+        let mut found = false;
+        self.descriptors.for_each(guard, |_, value| {
+            let opened = &Descriptor::decode(value).description.get().opened;
+            found |= opened.mode.write && opened.node == node;
+        });
+        found
     }
 
     /// Gives a child that nobody else knows yet all descriptors.

@@ -9,6 +9,7 @@ use sync::Wait;
 use sync::atomic::Ordering;
 use sync::mutant::planted;
 
+use crate::annex::Annex;
 use crate::description::DescriptionPtr;
 use crate::directory::Directory;
 use crate::family::Family;
@@ -67,6 +68,11 @@ impl ScaleFs {
             self.sizes().repair_taken_over(heir);
             for node in noted() {
                 node.inode().header.repair_taken_over(heir, happened);
+                if let Some(annex) = Annex::of(node.inode())
+                    && !planted("scalefs: an heir forgets the lock of attributes")
+                {
+                    annex.extended.repair_taken_over(heir);
+                }
                 match node.kind() {
                     Kind::Directory => {}
                     Kind::Symlink

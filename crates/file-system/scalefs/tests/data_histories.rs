@@ -352,7 +352,7 @@ fn found_once() -> Vec<(&'static str, Plan)> {
         ),
         // The size of a write was seen before how far the offset reached.
         (
-            "scalefs: an offset's reach is told after the move",
+            "scalefs: an offset's reach is announced after the move",
             (
                 vec![
                     vec![Call::Seek(0, 8, Whence::Start), Call::Write(0, 1, 7)],

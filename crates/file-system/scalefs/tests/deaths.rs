@@ -18,7 +18,8 @@ use scalefs::{
     AttributeChange, AttributeChanges, Credentials, DataChanges, DataOperations, Decision, Errno, Fields, FileChanges,
     FileRoom, Follow, Host, InProcess, Kind, Moment, NameChange, NameChanges, NewObject, NumberChoice,
     ObjectOperations as _, OnExec, OpenFlags, PageRoom, PermissionChange, Permissions, Precedence, Process,
-    ReservedPages, ScaleFs, ScaleFsConfig, Stance, Start, StatusFlags, TimesRight, Urgency, WriteChange, directories,
+    ReservedPages, ScaleFs, ScaleFsConfig, Stance, Start, StatusFlags, TimesRight, Urgency, WriteChange, allocation,
+    directories, extended,
 };
 use sync::{Wait, WaitReason};
 
@@ -257,7 +258,7 @@ fn change_pipe(verbs: &ObjectOperations<'_>) -> Result<(), Errno> {
 }
 
 /// Of these a part may have happened.
-const ON_OBJECTS: [Call; 19] = [
+const ON_OBJECTS: [Call; 23] = [
     ("chmod", |verbs| attributes::change_mode(verbs.objects(), AT, b"f", 0o600)),
     ("utimensat, access", |verbs| set_times(verbs, (NewTime::At(7), NewTime::Same))),
     ("utimensat, modification", |verbs| set_times(verbs, (NewTime::Same, NewTime::At(7)))),
@@ -277,7 +278,21 @@ const ON_OBJECTS: [Call; 19] = [
     ("change a name and a pipe", change_pipe),
     ("dup", |verbs| data::duplicate(verbs, 0, NumberChoice::LowestFrom(5), OnExec::Keep).map(drop)),
     ("dup2", |verbs| data::duplicate_to(verbs, 3, 1, OnExec::Keep).map(drop)),
+    ("first attribute", |verbs| set_attribute(verbs, "user.a", &[1; 100])),
+    ("attributes come and go", |verbs| {
+        set_attribute(verbs, "user.b", &[2; 300])?;
+        set_attribute(verbs, "user.a", &[3; 10])?;
+        let objects = verbs.objects();
+        extended::remove(objects, || extended::of(verbs, 0), b"user.b")
+    }),
+    ("room is taken", |verbs| allocation::change(verbs, 0, 0, (100, 4 * PAGE_BYTES as i64))),
+    ("a hole is made", |verbs| allocation::change(verbs, 0, 3, (0, PAGE_BYTES as i64 + 100))),
 ];
+
+/// By a descriptor: other calls give its file's names away.
+fn set_attribute(verbs: &ObjectOperations, name: &str, value: &[u8]) -> Result<(), Errno> {
+    extended::set(verbs.objects(), || extended::of(verbs, 0), (name.as_bytes(), value), 0)
+}
 
 fn set_times(verbs: &ObjectOperations, times: (NewTime, NewTime)) -> Result<(), Errno> {
     attributes::set_times(verbs.objects(), AT, b"f", Follow::Symlinks, times)
@@ -488,6 +503,18 @@ fn maintenance_changes_nothing_that_can_be_seen_wherever_a_process_dies() {
 fn a_pipe_that_is_not_noted_stays_locked() {
     let call = *ON_OBJECTS.iter().find(|(name, _)| *name == "change a name and a pipe").unwrap();
     sync::mutant::must_be_caught("scalefs: a pipe that a commit has locked is not noted", || {
+        die_everywhere(|access| {
+            let death = Death { call, access, is_settled: false, in_maintenance: false, tables: Tables::Smallest };
+            survive(death, None)
+        })
+    });
+}
+
+/// Who changes attributes after the dead would wait for ever.
+#[test]
+fn a_lock_of_attributes_that_an_heir_forgets_is_found() {
+    let call = *ON_OBJECTS.iter().find(|(name, _)| *name == "first attribute").unwrap();
+    sync::mutant::must_be_caught("scalefs: an heir forgets the lock of attributes", || {
         die_everywhere(|access| {
             let death = Death { call, access, is_settled: false, in_maintenance: false, tables: Tables::Smallest };
             survive(death, None)

@@ -326,7 +326,7 @@ fn two_wait_for_one(seed: u64) {
 fn of_two_threads_one_gets_the_child() {
     (0..100).for_each(two_wait_for_one);
     for mutant in
-        ["scalefs: two threads wait for one child", "scalefs: a child that was waited for meanwhile is said to run"]
+        ["scalefs: two threads wait for one child", "scalefs: a child that was waited for in between is said to run"]
     {
         must_be_caught(mutant, || (0..3_000).for_each(two_wait_for_one));
     }

@@ -1,4 +1,5 @@
-//! As which core a thread calls: the one that it has, few of those that there are; and how long one looks for space.
+//! As which core a thread calls: the one that it has, few of those that there are; how long one looks for space, and how much
+//! of it there is said to be.
 #![cfg(all(feature = "std", unix, not(loom)))]
 
 use std::sync::Barrier;
@@ -143,4 +144,28 @@ fn a_refused_write_waits_for_nothing_that_does_not_come() {
         "scalefs: who finds no space waits whatever is on its way",
         nobody_waits_where_nothing_is_on_its_way,
     );
+}
+
+/// Files that can be made were some four thousand million whatever the memory, also where it was full.
+fn inodes_follow_from_memory() {
+    let config = OwnedConfig { metadata_bytes: 3 << 20, page_count: 16, core_count: 2, hash_seed: 1 };
+    let files = FileSystem::create(config).unwrap();
+    let root = files.root().unwrap();
+    let before = files.space().unwrap();
+    let made = (0..).take_while(|number| root.create(number.to_string()).is_ok()).count() as u64;
+    assert!(made > 500 && before.free_inodes == before.inodes, "{made} of {before:?}");
+    // A creation that was refused can keep its inode: that of one is not looked for here.
+    let is_left = |left: u64| (left - 1..=left).contains(&files.space().unwrap().free_inodes);
+    assert!(is_left(before.free_inodes - made), "{made} of {before:?}: {:?}", files.space());
+    assert!(before.inodes * 512 <= 3 << 20, "{before:?}");
+    (0..made).for_each(|number| root.remove_file(number.to_string()).unwrap());
+    // Until all cores have maintained, which each of so many calls is a part of.
+    assert!((0..10_000).any(|_| is_left(before.free_inodes)), "all can be made again");
+}
+
+#[test]
+fn a_full_instance_is_seen_by_statfs() {
+    inodes_follow_from_memory();
+    #[cfg(shuttle)]
+    sync::mutant::must_be_caught("scalefs: memory for inodes has no end", inodes_follow_from_memory);
 }

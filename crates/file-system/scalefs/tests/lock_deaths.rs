@@ -1,5 +1,5 @@
 //! A process dies before each of its accesses in calls on locks of files, and in those that give locks up: then another one can
-//! lock all, and anyone who waited for it has been woken. Threads lock and close in chosen schedules.
+//! lock all, and anyone who waited for it has been woken. Threads lock and close, and set attributes, in chosen schedules.
 #![cfg(all(shuttle, target_os = "linux"))]
 
 use std::cell::Cell;
@@ -10,8 +10,8 @@ use percpu::testing::{World, die, die_everywhere, owner};
 use percpu::{ArenaConfig, Core};
 use scalefs::data::{self, DescriptorOptions};
 use scalefs::{
-    Credentials, Errno, Host, LockKind, LockMode, LockRange, LockRefusal, LockRequest, NumberChoice, OnExec, OpenFlags,
-    Patience as Waits, Process, ScaleFs, ScaleFsConfig, Start, locks,
+    Credentials, DataOperations, Errno, Host, LockKind, LockMode, LockRange, LockRefusal, LockRequest, NumberChoice,
+    OnExec, OpenFlags, Patience as Waits, Process, ScaleFs, ScaleFsConfig, Start, extended, locks,
 };
 use sync::atomic::AtomicU32;
 use sync::mutant::must_be_caught;
@@ -282,4 +282,44 @@ fn lock_and_close(seed: u64) {
 #[test]
 fn no_lock_stays_by_a_descriptor_that_is_closed_meanwhile() {
     (0..600).for_each(lock_and_close);
+}
+
+/// Two threads set attributes of one file at once: in the end both are there, and one that must be new is one thread's alone.
+fn two_set_attributes(seed: u64) {
+    threads::run(std::iter::once(seed), || {
+        let world = World::with(2 << 20, ArenaConfig { core_count: 3, chunk_bytes: 4096 });
+        let core = world.core(2);
+        let fs = begin(&core);
+        let process = Process::new(fs, &core, Credentials::SUPERUSER).unwrap();
+        open(fs, &core, &process, &Spin);
+        let made = threads::scope(|scope| {
+            let (world, process) = (&world, &process);
+            let threads = [0_usize, 1].map(|place| {
+                scope.spawn(move || {
+                    let core = world.core(place);
+                    let set = |name: &str, flags| {
+                        let call = fs.enter(&core, process, &Spin);
+                        let given = (name.as_bytes(), &[place as u8; 40][..]);
+                        extended::set(call.objects(), || extended::of(&call, 0), given, flags)
+                    };
+                    assert_eq!(set(["user.a", "user.b"][place], 0), Ok(()));
+                    set("user.new", extended::MUST_BE_NEW).is_ok()
+                })
+            });
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert_ne!(made[0], made[1], "{made:?}");
+        let call = fs.enter(&core, &process, &Spin);
+        let mut names = [0; 40];
+        let told = extended::list(call.objects(), || extended::of(&call, 0), &mut names).unwrap();
+        assert_eq!(&names[..told], b"user.a\0user.b\0user.new\0");
+        drop(call);
+        process.exit(fs, &core, &Spin);
+    });
+}
+
+#[test]
+fn attributes_that_two_set_are_both_there() {
+    (0..200).for_each(two_set_attributes);
+    must_be_caught("scalefs: attributes are looked at before their lock", || (0..200).for_each(two_set_attributes));
 }

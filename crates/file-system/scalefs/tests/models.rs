@@ -164,7 +164,7 @@ fn a_ring_keeps_bytes(starts_empty: bool, a_first: bool) {
 fn pipes() {
     explored(10, &[], |first| a_ring_keeps_bytes(true, first));
     reordered("scalefs: a pipe tells of bytes before it tells where they are", |first| a_ring_keeps_bytes(true, first));
-    explored(20, &["scalefs: a read of a pipe forgets what was added meanwhile"], |first| {
+    explored(20, &["scalefs: a read of a pipe forgets what was added in between"], |first| {
         a_ring_keeps_bytes(false, first);
     });
 }

@@ -372,7 +372,7 @@ fn a_killed_child_is_waited_for(rounds: u64) {
 fn a_child_whose_host_process_was_killed_has_ended_as_on_the_host() {
     a_killed_child_is_waited_for(20);
     #[cfg(shuttle)]
-    sync::mutant::must_be_caught("scalefs: who made a process runs it for ever", || a_killed_child_is_waited_for(1));
+    sync::mutant::must_be_caught("scalefs: who made a process runs it forever", || a_killed_child_is_waited_for(1));
 }
 
 /// Threads of the system wait in this program, built for a scheduler too. Such a wait ended the program there.

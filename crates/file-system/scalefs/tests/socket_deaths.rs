@@ -191,7 +191,7 @@ fn others_go_on_wherever_a_process_dies() {
 
 #[test]
 fn what_an_heir_does_not_repair_is_found() {
-    must_be_caught("sockets: an heir does not count what was told", || survive_all(ACTS[1]));
+    must_be_caught("sockets: an heir does not count what was announced", || survive_all(ACTS[1]));
     must_be_caught("scalefs: an heir forgets the sockets", || survive_all(ACTS[0]));
 }
 
@@ -261,7 +261,7 @@ fn bind_and_close(seed: u64) {
 #[test]
 fn a_socket_that_is_closed_keeps_no_name() {
     (0..200).for_each(bind_and_close);
-    must_be_caught("sockets: a socket that was closed meanwhile gets a name", || {
+    must_be_caught("sockets: a socket that was closed in between gets a name", || {
         (0..3_000).for_each(bind_and_close);
     });
 }

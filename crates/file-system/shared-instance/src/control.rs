@@ -7,6 +7,7 @@ use percpu::{Arena, Layout, OwnerId};
 use scalefs::ScaleFs;
 
 use crate::code::Code;
+use crate::mappings::Mappings;
 use crate::seats::Seats;
 
 /// Where the memory lies in every process. Programs that are mapped by the kernel's rules, heaps of Go and of sanitizers lie
@@ -20,6 +21,8 @@ const MAGIC: u64 = 0x5ca1_ef5e_0000_0001;
 const MAX_PATH_BYTES: usize = 4095;
 /// Room for the name of a fault.
 const FAULT_WORDS: usize = 16;
+/// Room for the path of the directory of stand-ins: with a number behind it, it is the address of a socket.
+const STAND_INS_WORDS: usize = 10;
 
 /// How large the parts are, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +56,21 @@ pub struct Descriptors {
     pub loader: u32,
     /// What stands in the kernel for a descriptor of ScaleFS: a file that can neither be read nor written.
     pub placeholder: u32,
+    /// The directory of stand-ins for pipes and sockets, locked: where no one has it any more, it can go.
+    pub stand_ins: u32,
 }
 
 impl Descriptors {
+    /// All.
+    #[inline]
+    pub fn all(self) -> [u32; 4] {
+        [self.memory, self.loader, self.placeholder, self.stand_ins]
+    }
+
     /// Whether a number is one of them.
     #[inline]
     pub fn contains(self, number: u32) -> bool {
-        [self.memory, self.loader, self.placeholder].contains(&number)
+        self.all().contains(&number)
     }
 }
 
@@ -89,16 +100,33 @@ pub struct Control {
     mount_point: [u8; MAX_PATH_BYTES + 1],
     /// Whether some symbolic link may lead out of the tree. Atomic, set once.
     links_lead_out: AtomicU32,
+    /// Whether some program of the tree was ever run. Atomic, set once.
+    has_run_programs: AtomicU32,
     /// For tests: the name of a fault that builds for them make. Atomic words, written before the first process runs.
     fault: [AtomicU64; FAULT_WORDS],
+    /// Where the kernel has what stands in it for pipes and sockets of the tree. Atomic words, as above.
+    stand_ins: [AtomicU64; STAND_INS_WORDS],
     /// Who is there.
     pub seats: Seats,
     /// Where code in files has calls.
     pub code: Code,
+    /// What of files is mapped for all to see.
+    pub mappings: Mappings,
 }
 
+/// Bytes in words, as many as there is room for, and zeros.
+fn words_of<const WORDS: usize>(given: &[u8]) -> [u64; WORDS] {
+    core::array::from_fn(|word| {
+        let byte = |index: usize| given.get(8 * word + index).copied().unwrap_or(0);
+        u64::from_le_bytes(core::array::from_fn(byte))
+    })
+}
+
+/// Grows by one where a part of the memory is laid out, or its bits are meant, in another way without a change of its size.
+const REVISION: u64 = 2;
 /// What differs between builds that lay the memory out in other ways.
-const BUILD: Layout = Layout::BUILD.and_type::<Control>().and_type::<Seats>().and_type::<Code>();
+const BUILD: Layout =
+    Layout::BUILD.and(REVISION).and_type::<Control>().and_type::<Seats>().and_type::<Code>().and_type::<Mappings>();
 
 impl Control {
     /// Lays out the first part, in memory of zeros; `None` if the path is too long.
@@ -173,6 +201,19 @@ impl Control {
         }
     }
 
+    /// Whether some program of the tree was ever run.
+    #[inline]
+    pub fn has_run_programs(&self) -> bool {
+        self.has_run_programs.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes that one is.
+    pub fn note_program(&self) {
+        if !self.has_run_programs() {
+            self.has_run_programs.store(1, Ordering::Relaxed);
+        }
+    }
+
     /// The number of the first process of the tree, once it is known.
     pub fn first(&self) -> Option<i32> {
         Some(self.first.load(Ordering::Acquire)).filter(|process| *process != 0)
@@ -201,12 +242,24 @@ impl Control {
     }
 
     fn fault_words(name: &str) -> [u64; FAULT_WORDS] {
-        let mut bytes = [0_u8; 8 * FAULT_WORDS];
-        let length = name.len().min(bytes.len());
-        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
-        core::array::from_fn(|word| {
-            bytes[8 * word..8 * word + 8].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
-        })
+        words_of(name.as_bytes())
+    }
+
+    /// Says in which directory of the host's the kernel has what stands in it for pipes and sockets of the tree; false if the path is
+    /// too long.
+    pub fn set_stand_ins(&self, directory: &[u8]) -> bool {
+        let words = words_of::<STAND_INS_WORDS>(directory);
+        self.stand_ins.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+        directory.len() < 8 * STAND_INS_WORDS
+    }
+
+    /// That directory, in a buffer; empty if there is none.
+    pub fn stand_ins<'b>(&self, buffer: &'b mut [u8; 8 * STAND_INS_WORDS]) -> &'b [u8] {
+        for (place, word) in buffer.chunks_exact_mut(8).zip(&self.stand_ins) {
+            place.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        let length = buffer.iter().position(|byte| *byte == 0).unwrap_or(buffer.len());
+        &buffer[..length]
     }
 
     /// Plants a fault, which builds for tests alone ask for.

@@ -23,6 +23,7 @@ mod control;
 mod deaths;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod made;
+mod mappings;
 mod seats;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod watch;
@@ -32,6 +33,7 @@ pub use control::{ARENA, AttachError, BASE, Control, Descriptors, Sizes};
 pub use deaths::take_over;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use made::{MakeError, NotInspected, SharedInstance};
+pub use mappings::{Mapped, Mapping, Mappings};
 pub use seats::{Entry, Seat, Seats};
 #[cfg(all(feature = "std", target_os = "linux"))]
-pub use watch::{duplicate, peer, watch};
+pub use watch::{Lock, duplicate, lock, peer, watch};

@@ -251,6 +251,10 @@ impl SharedInstance {
         let calls = burials.bury(dead);
         self.control.open(dead);
         seat.leave();
+        // Who runs in its memory (`vfork`) has what it has mapped until the next program.
+        let has_it = |seat: &Seat, owner| seat.owner() == Some(owner) || seat.lender() == Some(owner);
+        // The seats are asked for once an entry's owner is known: who forks meanwhile may have one beyond those of before.
+        self.control.mappings.release_unless(|owner| self.control.seats.all().iter().any(|seat| has_it(seat, owner)));
         Ok(calls)
     }
 

@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use percpu::OwnerId;
-use scalefs::HandedOver;
+use scalefs::{Credentials, HandedOver, MAX_GROUPS};
 
 /// Most processes at a time.
 const SEATS: usize = 4096;
@@ -32,6 +32,8 @@ pub struct Entry {
     pub process: HandedOver,
     /// Whether it works in the tree, and not in a directory of the host's.
     pub works_inside: bool,
+    /// As whom its first thread acts.
+    pub credentials: Credentials,
 }
 
 /// A process of the host.
@@ -44,8 +46,14 @@ pub struct Seat {
     /// Atomic: the lower half of the owner's number, and below it that of the process; zero there until it is known.
     process: AtomicU64,
     works_inside: AtomicU32,
+    /// Atomic: the owner of the process in whose memory this one runs; zero if it has its own.
+    lender: AtomicU64,
+    /// Atomic: the number of the file of the tree that the process runs; zero if its program is none of the tree's.
+    program_inode: AtomicU64,
     /// Atomic: bits of a process of the instance on its way.
     handed_over: [AtomicU64; 2],
+    /// Atomic words: user, group, how many further groups, and these.
+    credentials: [AtomicU32; 3 + MAX_GROUPS],
     program_bytes: AtomicU32,
     program: UnsafeCell<[u8; MAX_PATH_BYTES + 1]>,
 }
@@ -123,6 +131,10 @@ impl Seat {
         self.handed_over[0].store(place, Ordering::Relaxed);
         self.handed_over[1].store(number, Ordering::Relaxed);
         self.works_inside.store(entry.works_inside.into(), Ordering::Relaxed);
+        let Credentials { user, group, .. } = entry.credentials;
+        let groups = entry.credentials.supplementary();
+        let words = [user, group, groups.len() as u32].into_iter().chain(groups.iter().copied());
+        self.credentials.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
         let length = program.len().min(MAX_PATH_BYTES);
         // SAFETY: only who has the seat writes there, and who has it next reads.
         unsafe { (&mut (*self.program.get()))[..length].copy_from_slice(&program[..length]) };
@@ -133,7 +145,11 @@ impl Seat {
     pub fn entry(&self) -> (Entry, &[u8]) {
         let length = (self.program_bytes.load(Ordering::Acquire) as usize).min(MAX_PATH_BYTES);
         let [place, number] = [0, 1].map(|index: usize| self.handed_over[index].load(Ordering::Relaxed));
+        let words: [u32; 3 + MAX_GROUPS] =
+            core::array::from_fn(|index| self.credentials[index].load(Ordering::Relaxed));
+        let groups = &words[3..3 + (words[2] as usize).min(MAX_GROUPS)];
         let entry = Entry {
+            credentials: Credentials::new(words[0], words[1], groups).expect("as many as there are"),
             process: HandedOver::from_bits([place, number]),
             works_inside: self.works_inside.load(Ordering::Relaxed) != 0,
         };
@@ -141,8 +157,31 @@ impl Seat {
         (entry, unsafe { &(&(*self.program.get()))[..length] })
     }
 
+    /// The owner of the process in whose memory this one runs (`vfork`).
+    pub fn lender(&self) -> Option<OwnerId> {
+        OwnerId::new(self.lender.load(Ordering::Acquire))
+    }
+
+    /// Says in whose memory the process runs, if not in its own. The caller has the seat, or has taken it for another.
+    pub fn set_lender(&self, lender: Option<OwnerId>) {
+        self.lender.store(lender.map_or(0, OwnerId::number), Ordering::Release);
+    }
+
+    /// The number of the file of the tree that the process runs; zero if its program is none of the tree's.
+    #[inline]
+    pub fn program_inode(&self) -> u64 {
+        self.program_inode.load(Ordering::Relaxed)
+    }
+
+    /// Says which file that is. The caller has the seat, or has taken it for another.
+    pub fn set_program_inode(&self, inode: u64) {
+        self.program_inode.store(inode, Ordering::Relaxed);
+    }
+
     /// Gives the seat up: what its process had has been ended.
     pub fn leave(&self) {
+        self.program_inode.store(0, Ordering::Relaxed);
+        self.lender.store(0, Ordering::Relaxed);
         self.process.store(0, Ordering::Relaxed);
         self.taker.store(0, Ordering::Relaxed);
         self.owner.store(0, Ordering::Release);

@@ -29,6 +29,33 @@ pub fn duplicate(file: BorrowedFd<'_>, lowest: u32) -> io::Result<OwnedFd> {
     if number < 0 { Err(io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(number) }) }
 }
 
+/// Locks a file (BSD `flock`) without waiting, for the time that this descriptor or a copy of it is open in some process; false if who
+/// has another kind of lock is in the way.
+///
+/// # Errors
+/// Those of the system.
+pub fn lock(file: BorrowedFd<'_>, which: Lock) -> io::Result<bool> {
+    let operation = match which {
+        Lock::Shared => libc::LOCK_SH,
+        Lock::Exclusive => libc::LOCK_EX,
+    };
+    // SAFETY: looks at no memory.
+    if unsafe { libc::flock(file.as_raw_fd(), operation | libc::LOCK_NB) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
+}
+
+/// Kinds of locks of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// Several may have it.
+    Shared,
+    /// One alone.
+    Exclusive,
+}
+
 /// The number of the process at the other end of a socket, and its user's, as they were when it was connected (Linux `SO_PEERCRED`). Of a
 /// socket that listens: those of who has let it listen.
 ///

@@ -203,7 +203,7 @@ impl Ring {
                 shared_bytes::store(bytes.add(NAME_SPACE_BYTES), message);
             }
         }
-        if planted("sockets: a message is told of before it is there") {
+        if planted("sockets: a message is announced before it is there") {
             slot.state.store(2 * number + 1, Ordering::Release);
         }
         slot.name_bytes.store(name.len() as u32, Ordering::Relaxed);
@@ -260,8 +260,8 @@ impl Ring {
     pub(crate) unsafe fn repair_taken_over(&self, core: &Core<'_>) {
         for (side, is_passed) in [(&self.receivers, [Look::Taken; 2]), (&self.senders, [Look::Waiting, Look::Taken])] {
             let passed = side.passed.load(Ordering::Relaxed);
-            let told =
-                planted("sockets: an heir does not count what was told") || !is_passed.contains(&self.look(passed));
+            let told = planted("sockets: an heir does not count what was announced")
+                || !is_passed.contains(&self.look(passed));
             if side.lock.holder() == Some(core.index()) && !told {
                 side.passed.store(passed + 1, Ordering::Release);
             }

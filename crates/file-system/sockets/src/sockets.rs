@@ -65,7 +65,7 @@ impl fmt::Display for SocketError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             SocketError::WouldBlock => "nothing to do at the moment; try again",
-            SocketError::Refused => "nobody receives there",
+            SocketError::Refused => "no one receives there",
             SocketError::NotConnected => "the socket has no peer and no address was given",
             SocketError::NameInUse => "another socket has the name",
             SocketError::HasName => "the socket has a name already",
@@ -329,7 +329,7 @@ impl Sockets {
             if bucket.lookup(&key).is_some() {
                 return Err(SocketError::NameInUse);
             }
-            if endpoint.is_gone() && !planted("sockets: a socket that was closed meanwhile gets a name") {
+            if endpoint.is_gone() && !planted("sockets: a socket that was closed in between gets a name") {
                 // Closed by another thread in the middle of the call: its name would be free at once.
                 return Ok(());
             }

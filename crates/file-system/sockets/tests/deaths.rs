@@ -109,7 +109,7 @@ fn names_are_there_or_not_and_can_be_used_again() {
 
 #[test]
 fn planted_faults_are_found() {
-    sync::mutant::must_be_caught("sockets: an heir does not count what was told", || {
+    sync::mutant::must_be_caught("sockets: an heir does not count what was announced", || {
         a_send_has_happened_or_not();
         a_receive_has_happened_or_not();
     });

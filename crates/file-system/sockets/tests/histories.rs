@@ -190,7 +190,7 @@ mod planted {
 
     #[test]
     fn early_tellers() {
-        caught("sockets: a message is told of before it is there");
+        caught("sockets: a message is announced before it is there");
     }
 
     #[test]

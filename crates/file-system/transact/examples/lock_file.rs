@@ -50,8 +50,12 @@ fn with_lock_file(files: &FileSystem, done: &Done, turn: u64) -> io::Result<()> 
     while root.open_with("lock", new).is_err() {
         thread::yield_now();
     }
-    done.locks.store(turn + 1, Relaxed);
-    count(&root, "old", &|| done.wait_for(&done.counts, turn))?;
+    let pause = || {
+        // Not before it has read the number: the new program could be through with its own by then, and nothing would be lost.
+        done.locks.store(turn + 1, Relaxed);
+        done.wait_for(&done.counts, turn);
+    };
+    count(&root, "old", &pause)?;
     root.remove_file("lock")
 }
 

@@ -76,6 +76,20 @@ impl<'t, P: Base> Call<'t, P> {
         Ok(self.lend(number))
     }
 
+    /// The call of the base by which it was begun.
+    pub fn into_base(self) -> P {
+        self.base
+    }
+
+    /// Looks at something for who passes it on to somebody that will ask again before he acts on it: answers that are new are not
+    /// kept, and so the transaction does not rest on them.
+    pub fn in_passing<T>(&self, look: impl FnOnce(&Self) -> T) -> T {
+        let before = core::mem::replace(&mut self.transaction.state().keeps, false);
+        let seen = look(self);
+        self.transaction.state().keeps = before;
+        seen
+    }
+
     pub(crate) fn objects_of_base(&self) -> &P::Objects {
         self.base.objects()
     }

@@ -465,7 +465,7 @@ impl<D: DataChanges<Objects: Decided>> DataOperations for Call<'_, WithData<D>> 
         // The base does not know what the transaction has closed.
         let other_end_gone = self.own_ends(pipe, end.other())?.is_empty();
         let state = self.in_base(pipe, |data, node| data.pipe_state(node, end)).map_err(from_base)?;
-        Ok(PipeState { is_ready: state.is_ready || other_end_gone, other_end_gone })
+        Ok(PipeState { is_ready: state.is_ready, other_end_gone })
     }
 
     fn write_pipe(&self, pipe: Node<'_>, bytes: &[u8]) -> Result<usize, Errno> {

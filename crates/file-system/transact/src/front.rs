@@ -16,7 +16,7 @@
 //! ```
 
 use alloc::rc::Rc;
-use core::{fmt, mem, ops};
+use core::{fmt, ops};
 use std::io;
 
 use posix_calls::{Errno, NameChanges as _};
@@ -116,7 +116,7 @@ fn run<'f, T>(
             place.iter().for_each(|place| place.give_back());
         }
         let mut lasts = Ok(());
-        mem::take(&mut scope.hooks).run(is_done && outcome.is_ok(), || {
+        scope.hooks.end(is_done && outcome.is_ok(), || {
             if let Some(place) = place.iter().find(|_| is_done) {
                 // Others change what they like now.
                 attempts.let_others();
@@ -178,6 +178,6 @@ impl Drop for Scope<'_> {
             let _ = self.calls.end(false, &Hooks::default(), &mut |_| ());
         }
         // Who has heard of the end is not among them.
-        mem::take(&mut self.hooks).run(false, || true);
+        self.hooks.end(false, || true);
     }
 }

@@ -196,10 +196,22 @@ impl<'h> Hooks<'h> {
         self.participants.borrow_mut().iter_mut().for_each(|participant| participant.opened());
     }
 
+    /// [`Hooks::run`], after which there are none; nothing to do in most transactions, which have none.
+    pub(crate) fn end(&mut self, has_happened: bool, lasts: impl FnOnce() -> bool) {
+        let is_none = self.participants.get_mut().is_empty()
+            && self.on_commit.get_mut().is_empty()
+            && self.on_abort.get_mut().is_empty();
+        if is_none {
+            lasts();
+        } else {
+            mem::take(self).run(has_happened, lasts);
+        }
+    }
+
     /// Lets participants do as the transaction does, waits for what says whether it lasts, and runs the closures of the end that
     /// has come: of a commit in their order, of an abort the last ones first, as one undoes. What has happened and need not
     /// last is no commit to closures. No participant is kept from others by that wait.
-    pub(crate) fn run(self, has_happened: bool, lasts: impl FnOnce() -> bool) {
+    fn run(self, has_happened: bool, lasts: impl FnOnce() -> bool) {
         let participants = self.participants.take().into_iter();
         let panicked = self.panicked.take();
         Unheard { has_happened, participants, lasts: Some(lasts), hooks: self, closures: VecDeque::new() }.tell();

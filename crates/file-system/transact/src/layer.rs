@@ -57,6 +57,12 @@ impl OwnObject {
 }
 
 impl Layer {
+    /// Whether no name and no object has changed.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.len() == 0 && self.objects.len() == 0
+    }
+
     pub(crate) fn name(&self, directory: InodeNumber, name: &Name) -> Option<OwnName> {
         let mut like = self.names.like(Question::mixed_of_name(directory, name));
         like.find(|(key, _)| key.0 == directory && key.1 == *name).map(|(_, own)| *own)

@@ -52,6 +52,7 @@ mod attempts;
 mod base;
 mod call;
 mod changes;
+mod conflict;
 mod data_call;
 mod decided;
 mod descriptors;
@@ -84,6 +85,7 @@ pub use attempts::Claims;
 pub use base::{Base, WithData};
 pub use call::{Call, Node, OpenNode};
 pub use changes::{Changes, DataBecomes, NameBecomes, ObjectChange};
+pub use conflict::{Conflict, Subject};
 pub use data_call::{Description, OffsetLock};
 pub use decided::{Decided, Decider};
 #[cfg(all(doctest, feature = "front"))]

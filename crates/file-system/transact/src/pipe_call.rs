@@ -75,19 +75,18 @@ impl<D: DataChanges<Objects: Decided>> Call<'_, WithData<D>> {
     pub(crate) fn base_pipe_state(&self, pipe: Node<'_>, end: PipeEnd) -> AnswerOf<PipeState, Self> {
         self.check_ends(pipe)?;
         let other_end_gone = self.is_alone(pipe, end)?;
-        let is_ready = other_end_gone
-            || match end {
-                PipeEnd::Read => self.peek_base_pipe(pipe, &mut [0])? > 0,
-                PipeEnd::Write => {
-                    let (taken_bytes, put_bytes) = self.own_pipe(pipe, |own| (own.taken_bytes, own.put.len()));
-                    let pages = put_bytes.next_multiple_of(PAGE_BYTES as usize);
-                    let has_room = self.about_pipe(pipe, AboutData::PipeRoom(pages + 1))?.count() as usize > pages;
-                    if !has_room && (taken_bytes > 0 || pages != put_bytes) {
-                        return Err(Failed(Fault::NotTransactional));
-                    }
-                    has_room
+        let is_ready = match end {
+            PipeEnd::Read => self.peek_base_pipe(pipe, &mut [0])? > 0,
+            PipeEnd::Write => {
+                let (taken_bytes, put_bytes) = self.own_pipe(pipe, |own| (own.taken_bytes, own.put.len()));
+                let pages = put_bytes.next_multiple_of(PAGE_BYTES as usize);
+                let has_room = self.about_pipe(pipe, AboutData::PipeRoom(pages + 1))?.count() as usize > pages;
+                if !has_room && (taken_bytes > 0 || pages != put_bytes) {
+                    return Err(Failed(Fault::NotTransactional));
                 }
-            };
+                has_room
+            }
+        };
         Ok(PipeState { is_ready, other_end_gone })
     }
 

@@ -6,13 +6,14 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell, RefMut};
 
 use posix_calls::{
-    Answer, Errno, Existence, Failed, InodeNumber, Kind, NameChanges, ObjectOperations, OperationError, Outcome,
-    Precedence,
+    Answer, Decision, Errno, Existence, Failed, InodeNumber, Kind, NameChanges, ObjectOperations, OperationError,
+    Outcome, Precedence,
 };
 use sync::mutant::planted;
 
 use crate::base::{Base, FaultIn};
 use crate::changes::Changes;
+use crate::conflict::Conflict;
 use crate::descriptors::Descriptors;
 use crate::hooks::Hooks;
 use crate::layer::Layer;
@@ -118,6 +119,8 @@ pub(crate) struct State<H> {
     /// Calls that were begun since all were asked for.
     calls: usize,
     is_stale: bool,
+    /// Whether answers are kept: not those that are only passed on.
+    pub(crate) keeps: bool,
     /// Of what an answer is another one, since it is stale.
     lost_by: Cell<Loss>,
     /// Others' changes wait for it, and so it does not wait for theirs.
@@ -310,6 +313,35 @@ impl<H> Transaction<H> {
         (outcome, lost_by, spare)
     }
 
+    /// As [`Transaction::commit`], but it is there afterwards, to say why nothing has happened ([`Transaction::conflicts`]), or to
+    /// try again where there was no space. It ends with [`Transaction::close`].
+    ///
+    /// # Errors
+    /// As those of [`Transaction::commit`].
+    pub fn attempt<P: Base<Objects: NameChanges<Handle = H>>>(&mut self, base: &P) -> End<P::Objects> {
+        self.try_commit(base, &Hooks::default())
+    }
+
+    /// Gives up what it keeps after an [`attempt`](Transaction::attempt), or without one, by what has come of it.
+    pub fn close<P: Base<Objects: NameChanges<Handle = H>>>(self, base: &P, decision: Decision) {
+        self.end(base, decision == Decision::Commit);
+    }
+
+    /// What it has seen that is not so any more, once for each thing. It can be nothing although the transaction is stale: what
+    /// others have changed they may have changed back.
+    pub fn conflicts<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> Vec<Conflict> {
+        let state = self.state();
+        let mut conflicts = Vec::new();
+        for (question, kept) in state.log.iter() {
+            let is_so = state.ask_again(base.objects(), base, question, kept).is_ok_and(|now| now == kept.reply);
+            let conflict = Conflict::of(question);
+            if !is_so && !conflicts.contains(&conflict) {
+                conflicts.push(conflict);
+            }
+        }
+        conflicts
+    }
+
     /// Whether all that was seen is still so.
     ///
     /// # Errors
@@ -400,6 +432,7 @@ impl<H> Default for State<H> {
             unchecked: 2 * FEW,
             calls: 0,
             is_stale: false,
+            keeps: true,
             lost_by: Cell::new(Loss::Unknown),
             has_claim: false,
             reserved_for: BTreeSet::new(),
@@ -426,7 +459,7 @@ impl<H> State<H> {
         self.layer.clear();
         self.log.clear();
         (self.moment_ns, self.checked, self.unchecked, self.calls) = (None, 0, 2 * FEW, 0);
-        (self.is_stale, self.has_claim) = (false, false);
+        (self.is_stale, self.has_claim, self.keeps) = (false, false, true);
         self.lost_by.set(Loss::Unknown);
         self.reserved.clear();
         self.reserved_for.clear();
@@ -628,7 +661,8 @@ impl<H> State<H> {
             self.known(base, Question { subject: question.subject, about: About::SizeBytes })?;
         }
         let is_absence = matches!(reply, Reply::Node(None) | Reply::Truth(false));
-        let is_forgotten = is_read && planted("transact: bytes that were read are not kept")
+        let is_forgotten = !self.keeps
+            || is_read && planted("transact: bytes that were read are not kept")
             || matches!(question.about, About::Data(AboutData::PipeBytes(_)))
                 && planted("transact: what waits in a pipe is not kept")
             || is_absence && planted("transact: absence is not kept")
@@ -698,7 +732,6 @@ impl<H> State<H> {
     {
         let mut seen = Seen::AllTheTime;
         for (question, kept) in self.log.iter() {
-            let subject = &self.objects.row(kept.place).1.handle;
             let name = question.about.name();
             let is_changed = |name: &Name| {
                 let own = self.layer.name(question.subject, name);
@@ -716,21 +749,36 @@ impl<H> State<H> {
                     continue;
                 }
                 About::Data(AboutData::Offset(_)) if planted("transact: offsets are not asked for again") => continue,
-                About::Data(about) => {
-                    let introduce = &mut |node| number(base.objects(), node);
-                    base.ask_data(question.subject, &self.objects, about, introduce)
-                }
-                _ => ask(looks, &self.objects, (subject, question), |node| number(looks, node)),
+                _ => self.ask_again(looks, base, question, kept),
             };
             if now.map_err(|Failed(fault)| Fault::Base(fault))? != kept.reply {
                 self.lost_by.set(Loss::of(question));
                 return Err(Fault::Stale);
             }
+            let subject = &self.objects.row(kept.place).1.handle;
             if names != Names::Answers && name.is_some() && !self.was_so_since(base, (subject, question), kept) {
                 seen = Seen::Again;
             }
         }
         Ok(seen)
+    }
+
+    /// What is said now to a question that was asked.
+    fn ask_again<P, L>(&self, looks: &L, base: &P, question: &Question, kept: &Kept) -> Answer<Reply, L>
+    where
+        P: Base<Objects: NameChanges<Handle = H>>,
+        L: ObjectOperations<Handle = H, Fault = FaultIn<P>>,
+    {
+        match &question.about {
+            About::Data(about) => {
+                let introduce = &mut |node| number(base.objects(), node);
+                base.ask_data(question.subject, &self.objects, about, introduce)
+            }
+            _ => {
+                let subject = &self.objects.row(kept.place).1.handle;
+                ask(looks, &self.objects, (subject, question), |node| number(looks, node))
+            }
+        }
     }
 }
 

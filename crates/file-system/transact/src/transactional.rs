@@ -1,7 +1,7 @@
 //! `transaction`: a closure whose calls happen at once, and that runs again if they cannot.
 
 use core::cell::Cell;
-use core::{fmt, mem};
+use core::fmt;
 
 use posix_calls::{Errno, Failed, NameChanges as _, Precedence};
 use sync::mutant::planted;
@@ -134,7 +134,7 @@ impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
             };
             let outcome = body(&running);
             if outcome.is_err() && running.retries.get() {
-                mem::take(&mut running.hooks).run(false, || true);
+                running.hooks.end(false, || true);
                 attempts.let_others();
                 self.wait(running.running())?;
                 in_vain += u32::from(planted("transact: who was woken has run in vain"));
@@ -142,7 +142,7 @@ impl<B: Base, F: Fn() -> B> Transactional<F, HandleIn<B>> {
             }
             let (end, lost_by, spare) = running.end(outcome.is_ok());
             self.spare.set(spare);
-            mem::take(&mut running.hooks).run(outcome.is_ok() && end.is_ok(), || true);
+            running.hooks.end(outcome.is_ok() && end.is_ok(), || true);
             match end {
                 Ok(()) => return outcome,
                 Err(Fault::Stale) => attempts.lose(lost_by),
@@ -241,6 +241,6 @@ impl<B: Base, F: Fn() -> B> Drop for Running<'_, B, F> {
             let _ = transaction.abort(&(self.begin)());
         }
         // Who has heard of the end is not among them.
-        mem::take(&mut self.hooks).run(false, || true);
+        self.hooks.end(false, || true);
     }
 }

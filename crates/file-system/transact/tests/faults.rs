@@ -9,6 +9,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use commit::Operation;
 use olf::{Domain, Limits, Stop};
 use percpu::OwnerId;
 use plain::{Plain, Process};
@@ -379,6 +380,63 @@ fn a_savepoint_of_another_transaction_is_refused() {
     assert_eq!(there, [false, true, false]);
 }
 
+/// Makes a call of the file system at each thing that it is asked to do, and notes what came of it.
+struct Calls<'f> {
+    files: &'f FileSystem,
+    told: &'f RefCell<Vec<(&'static str, Option<i32>)>>,
+}
+
+impl Calls<'_> {
+    fn call(&self, when: &'static str) {
+        let seen = self.files.root().and_then(|root| root.metadata("f"));
+        self.told.borrow_mut().push((when, seen.err().and_then(|error| error.raw_os_error())));
+    }
+}
+
+impl Participant for Calls<'_> {
+    fn prepare(&mut self) -> Result<(), Refused> {
+        self.call("prepare");
+        Ok(())
+    }
+    fn mark(&mut self, _: Option<&Operation<'_>>) -> Result<(), Refused> {
+        self.call("mark");
+        Ok(())
+    }
+    fn unmark(&mut self, _: bool) {
+        self.call("unmark");
+    }
+    fn opened(&mut self) {
+        self.call("opened");
+    }
+    fn commit(&mut self) {
+        self.call("commit");
+    }
+    fn abort(&mut self) {
+        self.call("abort");
+    }
+}
+
+/// Once the commit was decided a participant's call was made, while names were still locked: one that changed a name beside
+/// them waited for its own thread. Now it is refused until all is done, and sees then what has happened.
+fn a_participant_that_calls_the_file_system_is_refused_until_the_end() {
+    let (files, told) = (files(200, 8 << 20), RefCell::new(Vec::new()));
+    let run = |happens: bool| {
+        told.borrow_mut().clear();
+        let outcome = files.transaction(|t| {
+            t.take_part(Calls { files: &files, told: &told });
+            t.create("f")?;
+            if happens { Ok(()) } else { Err(Errno::EIO.into()) }
+        });
+        assert_eq!(outcome.is_ok(), happens);
+        told.borrow().clone()
+    };
+    assert_eq!(run(false), [("abort", Some(Errno::ENOENT.number()))]);
+    let deadlock = Some(Errno::EDEADLK.number());
+    let [within @ .., end] = &run(true)[..] else { panic!("it heard of nothing") };
+    assert_eq!(within, ["prepare", "mark", "opened", "unmark"].map(|when| (when, deadlock)));
+    assert_eq!(*end, ("commit", None));
+}
+
 /// A closure of lists runs again where its words have changed; what a call has done would be done twice.
 fn a_call_inside_of_a_closure_is_refused() {
     let files = files(200, 8 << 20);
@@ -395,7 +453,7 @@ fn a_call_inside_of_a_closure_is_refused() {
 
 /// By fault, in the words of docs/notes/planted-faults.md, its test.
 type Shown = (&'static str, fn());
-const SHOWN: [Shown; 13] = [
+const SHOWN: [Shown; 14] = [
     ("transact: what finds space later is written from its start", an_append_that_waits_for_space_is_made_once),
     ("", other_writes_that_wait_for_space_are_whole),
     ("transact: a commit looks for space once", a_commit_waits_for_space),
@@ -409,6 +467,7 @@ const SHOWN: [Shown; 13] = [
     ("scalefs: each block of notes is allocated", names_are_removed_together_where_memory_is_full),
     ("transact: any savepoint will do", a_savepoint_of_another_transaction_is_refused),
     ("scalefs: calls in closures that run again are made", a_call_inside_of_a_closure_is_refused),
+    ("scalefs: what is decided is done", a_participant_that_calls_the_file_system_is_refused_until_the_end),
 ];
 
 #[test]

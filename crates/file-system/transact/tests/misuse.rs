@@ -1,14 +1,16 @@
 //! What goes wrong is told in the call, and leaves nothing: too much data, too many answers, directories that would be below
-//! each other, a closure that others always come before.
+//! each other, a closure that others always come before, more transactions than cores, a participant that waits.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::cell::Cell;
 use std::io;
+use std::sync::Barrier;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use posix_calls::Errno;
 use scalefs::{FileSystem, OwnedConfig};
-use transact::Transactions;
+use transact::{Participant, Refused, Transactions};
 
 fn files() -> FileSystem {
     FileSystem::create(OwnedConfig { core_count: 4, ..OwnedConfig::default() }).unwrap()
@@ -151,4 +153,73 @@ fn who_never_gets_through_is_told() {
     });
     assert_eq!((errno(outcome), runs.get(), told.get()), (Some(Errno::ECANCELED.number()), 100, 1000));
     assert!((0..10).all(|n| !exists(&files, &format!("g{n}"))));
+}
+
+/// A transaction has a core only during its calls: far more of them than cores are open at once, and all happen.
+#[test]
+fn more_transactions_than_cores_are_open_at_once() {
+    const TRANSACTIONS: usize = 16;
+    let files = FileSystem::create(OwnedConfig { core_count: 1, ..OwnedConfig::default() }).unwrap();
+    let all_have_begun = Barrier::new(TRANSACTIONS);
+    thread::scope(|scope| {
+        for number in 0..TRANSACTIONS {
+            let (files, all_have_begun) = (&files, &all_have_begun);
+            scope.spawn(move || {
+                let is_first = Cell::new(true);
+                let made = files.transaction(|t| {
+                    t.create(format!("{number}"))?;
+                    if is_first.replace(false) {
+                        all_have_begun.wait();
+                    }
+                    t.write(format!("{number}"), number.to_string())
+                });
+                made.unwrap();
+            });
+        }
+    });
+    for number in 0..TRANSACTIONS {
+        assert_eq!(
+            files.root().unwrap().metadata(format!("{number}")).unwrap().size_bytes,
+            number.to_string().len() as u64
+        );
+    }
+}
+
+/// Waits, in its preparation, for somebody else's look.
+struct Waits {
+    asks: Sender<()>,
+    answered: Receiver<Option<i32>>,
+}
+
+impl Participant for Waits {
+    fn prepare(&mut self) -> Result<(), Refused> {
+        self.asks.send(()).unwrap();
+        assert_eq!(self.answered.recv().unwrap(), Some(Errno::ENOENT.number()), "nothing has happened yet");
+        Ok(())
+    }
+    fn commit(&mut self) {}
+    fn abort(&mut self) {}
+}
+
+/// Who looks at what a transaction is about to change waits for none of its participants.
+#[test]
+fn looks_go_on_while_a_participant_waits() {
+    let files = files();
+    let ((asks, asked), (answers, answered)) = (channel(), channel());
+    let mut waits = Some(Waits { asks, answered });
+    thread::scope(|scope| {
+        let files = &files;
+        scope.spawn(move || {
+            while asked.recv().is_ok() {
+                answers.send(errno(files.root().and_then(|root| root.metadata("f")))).unwrap();
+            }
+        });
+        let made = files.transaction(|t| {
+            // Nobody comes in between: it runs once.
+            t.take_part(waits.take().unwrap());
+            t.create("f")
+        });
+        made.unwrap();
+    });
+    assert!(exists(&files, "f"));
 }

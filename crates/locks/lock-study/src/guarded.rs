@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(guarded.meets(&access(0x2000, false), 2), None, "two reads");
         assert_eq!(guarded.meets(&access(0x2000, true), 2), Some(7));
         assert_eq!(guarded.meets(&access(0x1000, false), 2), Some(7));
-        assert_eq!(guarded.meets(&access(0x1000, false), 2), None, "told before");
+        assert_eq!(guarded.meets(&access(0x1000, false), 2), None, "counted before");
     }
 }

@@ -273,7 +273,7 @@ impl Table {
             // Relaxed: whoever asks was told of the buckets by an acquire load (of a moved bucket's head, or of the table).
             let segment =
                 Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ref().load(Ordering::Relaxed);
-            debug_assert!(!segment.is_null(), "buckets are made before they are told of");
+            debug_assert!(!segment.is_null(), "buckets are made before they are announced");
             &*segment.add(index % SEGMENT_BUCKETS)
         }
     }

@@ -125,7 +125,7 @@ mod tests {
         assert!(is_kept(&[vec![set(1)], vec![read]]));
         assert!(is_kept(&[vec![set(1)], vec![set(2)]]));
         assert!(!is_kept(&[vec![read], vec![read]]));
-        assert!(!is_kept(&[vec![set(1)], vec![set(1)]]), "nobody sees the difference");
+        assert!(!is_kept(&[vec![set(1)], vec![set(1)]]), "no one sees the difference");
         assert!(is_kept(&[vec![read], vec![set(1), set(2)]]));
         assert!(!is_kept(&[vec![read], vec![set(1), read]]), "two of the reads commute");
         assert!(is_kept(&[vec![set(3)], vec![set(1), read]]));

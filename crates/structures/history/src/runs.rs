@@ -116,7 +116,7 @@ pub fn overtake_first<P>(
 }
 
 fn overtake_those<P>(
-    #[cfg_attr(not(shuttle), expect(unused_variables, reason = "where threads are the system's nobody chooses"))]
+    #[cfg_attr(not(shuttle), expect(unused_variables, reason = "where threads are the system's no one chooses"))]
     who: Overtaken,
     plans: impl Iterator<Item = (u64, Arc<P>)> + 'static,
     check: impl Fn(u64, &P) + Send + Sync + 'static,

@@ -1,9 +1,10 @@
 //! The caches of all cores: raising, reading exactly, setting back, flushing.
 
 use core::alloc::Layout;
+use core::mem;
 use core::ptr::{self, NonNull};
 
-use percpu::{Arena, Core, CoreIndex, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use percpu::{Arena, Core, CoreIndex, Holders, Holding, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use sync::atomic::{Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
@@ -19,17 +20,20 @@ pub struct MaximaConfig {
     pub seed: u64,
 }
 
-/// What a core keeps for itself: a list of all slots that hold an object, each once, so that a flush visits no others.
-struct Own {
-    /// The first so many places of the list hold indices.
+/// What a core keeps for itself.
+struct Own<const WORDS: usize> {
+    /// The first so many places of the list hold indices: those of all slots that hold an object, each once, so that a flush
+    /// visits no others.
     used: OwnWord<u32>,
     list: *mut u32,
+    /// An object that the core has read since its last flush by asking all cores, if it did.
+    asked: OwnWord<*mut Maximum<WORDS>>,
 }
 
-const OWN: ObjectKind = table_kind!(Own as "maxima of a core" { "slots in use" = used });
+const OWN: ObjectKind = table_kind!(Own<1> as "maxima of a core" { "slots in use" = used });
 
-// SAFETY: reached through `&Core` only; the pointer leads to the arena.
-unsafe impl Send for Own {}
+// SAFETY: reached through `&Core` only; pointers lead to the arena.
+unsafe impl<const WORDS: usize> Send for Own<WORDS> {}
 
 /// Read-only, so that finding a slot shares nothing.
 struct SlotTable<const WORDS: usize>(NonNull<Slot<WORDS>>);
@@ -45,7 +49,7 @@ pub struct Maxima<const WORDS: usize> {
     slots: PerCore<SlotTable<WORDS>>,
     slot_mask: usize,
     seed: u64,
-    own: PerCore<Own>,
+    own: PerCore<Own<WORDS>>,
 }
 
 impl<const WORDS: usize> Maxima<WORDS> {
@@ -87,7 +91,11 @@ impl<const WORDS: usize> Maxima<WORDS> {
             PerCore::create(arena, |_| {
                 let list = arena.allocate_permanent(list_layout);
                 failed |= list.is_err();
-                Own { used: OwnWord::new(0), list: list.map_or(ptr::null_mut(), |list| list.cast().as_ptr()) }
+                Own {
+                    used: OwnWord::new(0),
+                    list: list.map_or(ptr::null_mut(), |list| list.cast().as_ptr()),
+                    asked: OwnWord::new(ptr::null_mut()),
+                }
             })
         }?;
         if failed {
@@ -190,8 +198,34 @@ impl<const WORDS: usize> Maxima<WORDS> {
         if slot.object().is_null() {
             self.list_slot(core, index);
         }
+        // Before the slot has words of it.
+        let is_noted = object.holders.note(core.index());
         let old = (slot.object(), slot.generation());
+        let was_noted = Self::begin_to_leave(core, slot);
         slot.replace(ptr::from_ref(object).cast_mut(), generation, |words| Self::apply(core, old, words, wait));
+        Self::strike(core, old.0, was_noted);
+        if is_noted {
+            slot.set_noted(true);
+        }
+    }
+
+    /// The slot is about to be given up: tells whether its object has the core on its list, for [`Maxima::strike`] once the object
+    /// has the words. Whoever dies in between leaves a core on a list that has no part.
+    #[inline]
+    fn begin_to_leave(core: &Core<'_>, slot: &Slot<WORDS>) -> bool {
+        let was_noted = slot.is_noted() && slot.set_noted(false);
+        if sync::mutant::planted("maxima: a core is struck off before its words are applied") {
+            Self::strike(core, slot.object(), was_noted);
+        }
+        was_noted
+    }
+
+    #[inline]
+    fn strike(core: &Core<'_>, left: *mut Maximum<WORDS>, was_noted: bool) {
+        if was_noted {
+            // SAFETY: what the slot had, and noted; as in `apply`.
+            unsafe { (*left).holders.strike(core.index()) };
+        }
     }
 
     /// Adds a slot that is about to hold an object to the list.
@@ -214,28 +248,85 @@ impl<const WORDS: usize> Maxima<WORDS> {
         }
     }
 
+    /// [`Maximum::floor`], with what some cores have raised: mostly higher, where these are the ones that have raised it. Looks
+    /// at no other core's cache.
+    #[inline]
+    pub fn floor_of_cores(
+        &self,
+        object: &Maximum<WORDS>,
+        cores: impl IntoIterator<Item = CoreIndex>,
+    ) -> Option<Floor<WORDS>> {
+        let mut floor = object.floor()?;
+        let index = self.slot_index(object);
+        for core in cores {
+            // SAFETY: the mask keeps the index in the table.
+            let slot = unsafe { self.slots.of(core).0.add(index).as_ref() };
+            slot.raise_least(object, floor.generation, &mut floor.words);
+        }
+        object.still_has(&floor).then_some(floor)
+    }
+
     /// The words of an object as they were at one moment of the call. Waits for a reset that is under way.
     pub fn read(&self, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
         Self::until_stable(wait, || self.try_read(object))
     }
 
-    /// [`Maxima::read`] for a core that has changed nothing since its last sequentially consistent fence, such as the one
+    /// [`Maxima::read`] by a core that has changed nothing since its last sequentially consistent fence, such as the one
     /// that pinned it for a call that only reads.
+    ///
+    /// # Safety
+    /// As for [`Maxima::raise`].
     #[inline]
-    pub fn read_after_fence(&self, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
-        self.read_after_fence_beside_marks(object, wait, |_| false)
+    pub unsafe fn read_after_fence(&self, core: &Core<'_>, object: &Maximum<WORDS>, wait: &impl Wait) -> [u64; WORDS] {
+        // SAFETY: the caller's promise.
+        unsafe { self.read_after_fence_beside_marks(core, object, wait, |_| false) }
     }
 
     /// [`Maxima::read_after_fence`] where changes may be marked, as [`Maxima::read_beside_marks`].
+    ///
+    /// # Safety
+    /// As for [`Maxima::raise`].
     #[inline]
-    pub fn read_after_fence_beside_marks(
+    pub unsafe fn read_after_fence_beside_marks(
         &self,
+        core: &Core<'_>,
         object: &Maximum<WORDS>,
         wait: &impl Wait,
         is_as_before: impl Fn(CoreIndex) -> bool,
     ) -> [u64; WORDS] {
+        let limit = self.slots.limit_seen();
+        let are_few = limit <= Holders::FEW_CORES;
+        if are_few
+            && let Some(generation) = object.settled_generation()
+            && let Some(words) = self.collect_twice_of_all(object, generation, limit)
+            && object.is_still(generation)
+        {
+            return words;
+        }
+        self.read_late(core, object, wait, is_as_before, are_few)
+    }
+
+    /// The rest of [`Maxima::read_after_fence_beside_marks`]: where there are many cores, or where they are few and the first
+    /// look was in vain. So the usual way of few cores keeps no registers for a loop.
+    #[cold]
+    #[inline(never)]
+    fn read_late(
+        &self,
+        core: &Core<'_>,
+        object: &Maximum<WORDS>,
+        wait: &impl Wait,
+        is_as_before: impl Fn(CoreIndex) -> bool,
+        mut was_read: bool,
+    ) -> [u64; WORDS] {
+        if !was_read && !object.holders.seen().is_list() {
+            // All cores have to be asked: maintenance is to have the object's list of holders made.
+            self.own.get(core).asked.set(ptr::from_ref(object).cast_mut());
+        }
         Self::until_stable(wait, || {
-            let read = self.try_read_below(object, self.slots.limit_seen());
+            let read = match mem::take(&mut was_read) {
+                true => None,
+                false => self.try_read_below(object, self.slots.limit_seen()),
+            };
             read.or_else(|| self.try_read_marked(object, &is_as_before))
         })
     }
@@ -283,7 +374,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
     }
 
     #[inline]
-    fn until_stable(wait: &impl Wait, read: impl Fn() -> Option<[u64; WORDS]>) -> [u64; WORDS] {
+    fn until_stable(wait: &impl Wait, mut read: impl FnMut() -> Option<[u64; WORDS]>) -> [u64; WORDS] {
         let mut round = 0;
         loop {
             if let Some(words) = read() {
@@ -297,6 +388,35 @@ impl<const WORDS: usize> Maxima<WORDS> {
     /// The words of an object in one generation on the cores below a limit, if no slot changed meanwhile.
     #[inline]
     fn collect_twice(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Option<[u64; WORDS]> {
+        if limit > Holders::FEW_CORES {
+            return self.collect_twice_of_many(object, generation, limit);
+        }
+        self.collect_twice_of_all(object, generation, limit)
+    }
+
+    /// Where many cores may have raised words.
+    #[cold]
+    fn collect_twice_of_many(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Option<[u64; WORDS]> {
+        // Before all that is read.
+        let holding = object.holders.seen();
+        if !holding.is_list() {
+            return self.collect_twice_of_all(object, generation, limit);
+        }
+        let first = self.collect_listed(object, generation, holding);
+        if sync::mutant::planted("maxima: single collect") {
+            return Some(first.words);
+        }
+        fence(Ordering::Acquire);
+        let same = !first.changing && self.collect_listed(object, generation, holding) == first;
+        // As below: having seen what was built on a holder's raise, we see that it was noted.
+        fence(Ordering::Acquire);
+        let is_still = object.holders.is_still(holding) || sync::mutant::planted("maxima: holders are looked at once");
+        (same && is_still).then_some(first.words)
+    }
+
+    // Into the way of few cores as well as into the others: it pays for no call because there are others.
+    #[inline(always)]
+    fn collect_twice_of_all(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Option<[u64; WORDS]> {
         let first = self.collect(object, generation, limit);
         if sync::mutant::planted("maxima: single collect") {
             return Some(first.words);
@@ -312,9 +432,25 @@ impl<const WORDS: usize> Maxima<WORDS> {
 
     #[inline]
     fn collect(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Collected<WORDS> {
+        let tables = self.slots.below(limit).map(|(_, table)| table);
+        self.collect_from(object, generation, tables)
+    }
+
+    fn collect_listed(&self, object: &Maximum<WORDS>, generation: u64, holding: Holding) -> Collected<WORDS> {
+        let tables = holding.cores().map(|core| self.slots.of(core));
+        self.collect_from(object, generation, tables)
+    }
+
+    #[inline]
+    fn collect_from<'s>(
+        &'s self,
+        object: &Maximum<WORDS>,
+        generation: u64,
+        tables: impl Iterator<Item = &'s SlotTable<WORDS>>,
+    ) -> Collected<WORDS> {
         let index = self.slot_index(object);
         let mut seen = Collected { versions: 0, words: [0; WORDS], changing: false };
-        for (_, table) in self.slots.below(limit) {
+        for table in tables {
             // SAFETY: the mask keeps the index in the table.
             unsafe { table.0.add(index).as_ref() }.collect(object, generation, &mut seen);
         }
@@ -346,6 +482,30 @@ impl<const WORDS: usize> Maxima<WORDS> {
         (object.begin_reset(lock, words), words)
     }
 
+    /// Part of maintenance, before the core flushes: goes on with the list of holders of an object for which it has asked all
+    /// cores, if there is one. `round` is one of the rounds in which cores report behind their maintenance, as for
+    /// [`Holders::narrow`]; none if that is not known of this core.
+    #[inline]
+    pub fn narrow(&self, core: &Core<'_>, round: impl FnOnce() -> Option<u64>) {
+        // SAFETY: null, or read by this core since it has flushed last, so that it is not freed before the next time: the promise
+        // of who read.
+        if let Some(asked) = unsafe { self.own.get(core).asked.get().as_ref() } {
+            self.narrow_asked(asked, round);
+        }
+    }
+
+    #[cold]
+    fn narrow_asked(&self, asked: &Maximum<WORDS>, round: impl FnOnce() -> Option<u64>) {
+        let index = self.slot_index(asked);
+        // SAFETY: the mask keeps the index in the table.
+        let slots = self.slots.below(self.slots.limit_seen()).map(|(_, table)| unsafe { table.0.add(index).as_ref() });
+        if slots.filter(|slot| ptr::eq(slot.object(), asked)).count() <= Holders::MOST
+            && let Some(round) = round()
+        {
+            asked.holders.narrow(round);
+        }
+    }
+
     /// Brings all that the core has raised to the objects and empties its cache; part of its maintenance.
     pub fn flush(&self, core: &Core<'_>, wait: &impl Wait) {
         self.flush_each(core, wait, |_| ());
@@ -359,15 +519,19 @@ impl<const WORDS: usize> Maxima<WORDS> {
             // SAFETY: the first `used` places of the list were written by `list_slot`, with indices of slots.
             let slot = unsafe { table.add(*own.list.add(place) as usize).as_ref() };
             let old = (slot.object(), slot.generation());
-            slot.replace(ptr::null_mut(), 0, |words| {
+            let apply = |words| {
                 Self::apply(core, old, words, wait);
                 // SAFETY: as in `apply`; the slot still has it.
                 if let Some(object) = unsafe { old.0.as_ref() } {
                     flushed(object);
                 }
-            });
+            };
+            let was_noted = Self::begin_to_leave(core, slot);
+            slot.replace(ptr::null_mut(), 0, apply);
+            Self::strike(core, old.0, was_noted);
         }
         own.used.set(0);
+        own.asked.set(ptr::null_mut());
     }
 
     /// As [`Maxima::flush`], but what the core has raised since the last call stays in its cache: so an object that it raises all
@@ -382,16 +546,21 @@ impl<const WORDS: usize> Maxima<WORDS> {
             unsafe {
                 let index = *own.list.add(place);
                 let slot = table.add(index as usize).as_ref();
+                let old = (slot.object(), slot.generation());
                 if slot.was_changed() {
+                    // SAFETY: as in `apply`. The object may have got a list since the slot has it.
+                    slot.set_noted(old.0.as_ref().is_some_and(|object| object.holders.note(core.index())));
                     own.list.add(kept).write(index);
                     kept += 1;
                     continue;
                 }
-                let old = (slot.object(), slot.generation());
+                let was_noted = Self::begin_to_leave(core, slot);
                 slot.replace(ptr::null_mut(), 0, |words| Self::apply(core, old, words, wait));
+                Self::strike(core, old.0, was_noted);
             }
         }
         own.used.set(kept as u32);
+        own.asked.set(ptr::null_mut());
     }
 
     /// Makes the slots of a core and their list whole again whose owner died in a change, and frees the locks of objects
@@ -400,6 +569,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
     /// # Safety
     /// `core` was taken over from a dead owner; objects that it was resetting are repaired first.
     pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
+        self.own.get(core).asked.set(ptr::null_mut());
         let keeps_list = sync::mutant::planted("maxima: an heir takes the list of slots as it is");
         if !keeps_list {
             // A slot may be listed and hold nothing, or be listed twice: its owner died before it held an object.

@@ -22,7 +22,8 @@
 //! ```
 //!
 //! **A floor.** Since words only rise, what the object has is a lower bound of what all cores together have. Whoever needs
-//! no more ("is this offset below the end?") looks at the object's line alone, and shares nothing with who raises.
+//! no more ("is this offset below the end?") looks at the object's line alone, and shares nothing with who raises. What one
+//! core has raised is a lower bound, too: who can guess the core, mostly itself, asks it alone.
 //!
 //! **Setting a word back** (truncation, `utimensat`) starts a new generation: slots of older ones no longer count. Who
 //! raises while a reset is under way raises in the generation that the reset will end with. A raise that took the old
@@ -34,6 +35,9 @@
 //!
 //! **Exact read** is a double collect, as in `refcache`: without it a reader could combine a late small value of one core
 //! with an early value of another, and return a maximum that never was.
+//!
+//! **Few cores to ask.** An object that was read where many cores could hold it knows which ones do: see
+//! [`percpu::Holders`].
 //!
 //! **Lines.** A slot is a line. Objects share one only if they collide in one core's cache; the seed moves collisions.
 //! The object's own line is written at evictions, in maintenance and by resets.
@@ -47,7 +51,8 @@
 //! **Death of a process** in a raise leaves an odd sequence: [`Maxima::repair_taken_over`]. In a reset, or with a mark, it leaves
 //! an odd generation and a lock that names its core: [`Maximum::repair_taken_over`].
 //!
-//! **Cost**: a raise that changes nothing two loads; else 3 ns; a read two lines per core that was ever on-line.
+//! **Cost**: a raise that changes nothing two loads; else 3 ns; a read two lines per core that was ever on-line, or
+//! per holder.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p maxima --release --test loom`.
 #![warn(clippy::missing_errors_doc)]

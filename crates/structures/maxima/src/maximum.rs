@@ -1,6 +1,6 @@
 //! What an object embeds: its words, and the generation in which they may be raised.
 
-use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, LockRank};
+use percpu::{Core, CoreIndex, CoreLock, CoreLockGuard, Holders, LockRank};
 use sync::Wait;
 use sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -17,6 +17,8 @@ pub struct Maximum<const WORDS: usize> {
     /// Guarded by `lock`; read by anybody who then looks at the generation again.
     words: [AtomicU64; WORDS],
     lock: CoreLock,
+    /// The cores that may have it in their caches.
+    pub(crate) holders: Holders,
 }
 
 /// What the words of an object are at least, within a generation.
@@ -53,8 +55,24 @@ pub struct Reset<'o, const WORDS: usize> {
 impl<const WORDS: usize> Maximum<WORDS> {
     /// An object whose words are these.
     pub fn new(words: [u64; WORDS]) -> Maximum<WORDS> {
-        const { assert!(WORDS >= 1 && WORDS <= 6, "the words share a line with generation and lock") };
-        Maximum { generation: AtomicU64::new(0), words: words.map(AtomicU64::new), lock: CoreLock::new() }
+        const { assert!(WORDS >= 1 && WORDS <= 5, "the words share a line with all else") };
+        Maximum {
+            generation: AtomicU64::new(0),
+            words: words.map(AtomicU64::new),
+            lock: CoreLock::new(),
+            holders: Holders::new(),
+        }
+    }
+
+    /// Whether who reads asks the cores of a list, and no others.
+    pub fn has_list(&self) -> bool {
+        self.holders.seen().is_list()
+    }
+
+    /// One that no core has in its cache, and that notes from the start who gets it.
+    #[cfg(any(loom, shuttle))]
+    pub fn listed(words: [u64; WORDS]) -> Maximum<WORDS> {
+        Maximum { holders: Holders::listed(), ..Maximum::new(words) }
     }
 
     /// Words that the object has at least, as of some moment of the call, and the generation in which that is so; none while

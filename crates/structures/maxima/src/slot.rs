@@ -18,6 +18,8 @@ pub(crate) struct Slot<const WORDS: usize> {
     words: [AtomicU64; WORDS],
     /// The core's alone: the sequence's number when [`Slot::was_changed`] was last asked.
     asked_at: OwnWord<u64>,
+    /// The core's alone: not zero if the object has the core on its list of holders.
+    noted: OwnWord<u8>,
 }
 
 /// What tools call the parts of a slot, whatever its number of words.
@@ -55,7 +57,23 @@ impl<const WORDS: usize> Slot<WORDS> {
             generation: AtomicU64::new(0),
             words: core::array::from_fn(|_| AtomicU64::new(0)),
             asked_at: OwnWord::new(0),
+            noted: OwnWord::new(0),
         }
+    }
+
+    /// For the core: whether the object has it on its list.
+    #[inline]
+    pub(crate) fn is_noted(&self) -> bool {
+        self.noted.get() != 0
+    }
+
+    /// For the core: says whether the object has it on its list; returns what was said before.
+    pub(crate) fn set_noted(&self, is_noted: bool) -> bool {
+        let before = self.is_noted();
+        if before != is_noted {
+            self.noted.set(u8::from(is_noted));
+        }
+        before
     }
 
     /// For the core: whether the slot has changed since it last asked.
@@ -127,6 +145,20 @@ impl<const WORDS: usize> Slot<WORDS> {
         seen.changing |= moment.is_changing();
         if ptr::eq(self.object(), object) && self.generation() == generation {
             seen.raise(&self.words());
+        }
+    }
+
+    /// Raises `least` to what the slot says about `object` in `generation`; not if it changes meanwhile.
+    #[inline]
+    pub(crate) fn raise_least(&self, object: *const Maximum<WORDS>, generation: u64, least: &mut [u64; WORDS]) {
+        let moment = self.sequence.now();
+        if !ptr::eq(self.object(), object) || self.generation() != generation {
+            return;
+        }
+        let words = self.words();
+        let is_still = self.sequence.is_still(moment);
+        if is_still || sync::mutant::planted("maxima: a slot is looked at in the middle of a change") {
+            least.iter_mut().zip(words).for_each(|(mine, word)| *mine = word.max(*mine));
         }
     }
 

@@ -32,12 +32,14 @@ fn a_marked_change_leaves_the_words_to_those_who_know_that_it_has_not_happened()
         assert_eq!(object.floor_beside_marks(not_yet).unwrap().words, [5, 5]);
         raise(maxima, &zero, object, [6, 8]);
         assert_eq!(maxima.read_beside_marks(object, &Spin, not_yet), [7, 8]);
-        assert_eq!(maxima.read_after_fence_beside_marks(object, &Spin, not_yet), [7, 8]);
+        // SAFETY: the object lives in the arena for ever.
+        assert_eq!(unsafe { maxima.read_after_fence_beside_marks(&zero, object, &Spin, not_yet) }, [7, 8]);
         assert_eq!(maxima.read_marked(&mark, &Spin), [7, 8]);
         drop(mark);
         assert!(object.still_has(&floor) && !object.is_open_of(&one), "as if there had been none");
         assert_eq!(maxima.try_read(object), Some([7, 8]));
-        assert_eq!(maxima.read_after_fence(object, &Spin), [7, 8]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { maxima.read_after_fence(&zero, object, &Spin) }, [7, 8]);
         object.mark(&zero, &Spin).raise([9, 2]);
         assert_eq!((maxima.try_read(object), object.still_has(&floor)), (Some([9, 8]), true));
     });

@@ -25,7 +25,73 @@ fn raise(maxima: &Maxima<2>, core: &Core, object: &Maximum<2>, words: [u64; 2]) 
 
 #[test]
 fn an_object_is_a_line() {
-    assert_eq!((size_of::<Maximum<1>>(), size_of::<Maximum<6>>()), (64, 64));
+    assert_eq!((size_of::<Maximum<1>>(), size_of::<Maximum<5>>()), (64, 64));
+}
+
+/// Cores 3 and 11 of 20 raise words, and all read them: soon these two are asked alone, though one of them goes on having
+/// the object in its cache from before. So it is with both ways to flush.
+#[test]
+fn of_many_cores_those_are_asked_that_have_raised_words() {
+    for keeps in [false, true] {
+        let mut region = HeapRegion::new(4 << 20).unwrap();
+        let arena = Arena::create(&mut region, ArenaConfig::new(20)).unwrap();
+        let maxima: &Maxima<2> = Maxima::create(arena, MaximaConfig { slots_per_core: 4, seed: 1 }).unwrap();
+        let cores: Vec<_> = (0..20).map(|number| arena.claim(number, owner()).unwrap()).collect();
+        let object = arena.place(Maximum::new([0, 0])).unwrap();
+        let mut round = 0;
+        let mut turn = |raising: &[usize]| {
+            round += 1;
+            for core in &cores {
+                if raising.contains(&core.index().get()) {
+                    raise(maxima, core, object, [round, round * 100 + core.index().get() as u64]);
+                }
+                sync::atomic::fence(Ordering::SeqCst);
+                let most = raising.iter().filter(|number| **number <= core.index().get()).max();
+                // SAFETY: placed in the arena for good.
+                let [first, second] = unsafe { maxima.read_after_fence(core, object, &Spin) };
+                if let Some(most) = most {
+                    assert_eq!([first, second], [round, round * 100 + *most as u64]);
+                }
+            }
+            for core in &cores {
+                // Each core is maintained once in a round.
+                maxima.narrow(core, || Some(round));
+                if keeps {
+                    maxima.flush_unchanged(core, &Spin)
+                } else {
+                    maxima.flush(core, &Spin)
+                };
+            }
+            object.has_list()
+        };
+        let turns_until = |turn: &mut dyn FnMut() -> bool| (0..60).find(|_| turn());
+        let first = turns_until(&mut || turn(&[3, 11])).expect("a list");
+        assert!(first >= 3, "{first}: what was raised before the list has to be noted, or come to the object");
+        assert!((0..20).all(|_| turn(&[3, 11])), "it stays");
+        assert!(!turn(&[3, 11, 5, 7]), "there is no room for two more");
+        turns_until(&mut || turn(&[7])).expect("a list again");
+    }
+}
+
+#[test]
+fn a_floor_has_what_the_cores_that_are_asked_have_raised() {
+    with_maxima(4, |arena, maxima| {
+        let [zero, one, two] = [0, 1, 2].map(|number| arena.claim(number, owner()).unwrap());
+        let object = arena.place(Maximum::new([5, 5])).unwrap();
+        raise(maxima, &zero, object, [9, 6]);
+        raise(maxima, &one, object, [7, 8]);
+        let floor = |cores: &[&Core]| {
+            maxima.floor_of_cores(object, cores.iter().map(|core| core.index())).map(|floor| floor.words)
+        };
+        assert_eq!(floor(&[]), Some([5, 5]));
+        assert_eq!(floor(&[&two]), Some([5, 5]));
+        assert_eq!(floor(&[&one]), Some([7, 8]));
+        assert_eq!(floor(&[&one, &zero]), Some([9, 8]));
+        let (reset, _) = maxima.reset(&two, object, &Spin);
+        assert_eq!(floor(&[&zero]), None);
+        reset.finish([1, 1]);
+        assert_eq!(floor(&[&zero, &one]), Some([1, 1]), "raised in an older generation");
+    });
 }
 
 #[test]

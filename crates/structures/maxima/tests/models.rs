@@ -93,6 +93,46 @@ fn evicted(order: &'static [usize]) {
     });
 }
 
+/// A core that says that it holds an object raises it, and gives the words to the object, while somebody asks the holders.
+fn of_a_holder(order: &'static [usize]) {
+    run(order, 1, |arena, _| {
+        let object = arena.place(Maximum::listed([1])).unwrap();
+        let other = arena.place(Maximum::new([0])).unwrap();
+        let raised: &'static _ = Box::leak(Box::new(sync::atomic::AtomicUsize::new(0)));
+        vec![
+            Box::new(move |maxima, core| {
+                raise(maxima, core, object, 3);
+                raised.store(1, sync::atomic::Ordering::Release);
+                raise(maxima, core, other, 9);
+            }),
+            Box::new(move |maxima, _| {
+                let is_raised = raised.load(sync::atomic::Ordering::Acquire) == 1;
+                let [seen] = maxima.read(object, &Spin);
+                assert!(seen == 3 || (seen == 1 && !is_raised), "{seen}: a holder was not asked");
+            }),
+        ]
+    });
+}
+
+/// As `exact`, where the second core is known to hold the object, and the first one says so now.
+fn a_holder_that_comes(order: &'static [usize]) {
+    run(order, 2, |arena, maxima| {
+        let object = arena.place(Maximum::listed([1])).unwrap();
+        let later = arena.claim(2, percpu::OwnerId::new(2).unwrap()).unwrap();
+        // Changes nothing, but takes a slot.
+        raise(maxima, &later, object, 1);
+        vec![
+            Box::new(move |maxima, core| {
+                raise(maxima, core, object, 3);
+                raise(maxima, &later, object, 2);
+            }),
+            Box::new(move |maxima, _| {
+                assert_ne!(maxima.try_read(object), Some([2]), "a maximum that never was");
+            }),
+        ]
+    });
+}
+
 /// A raise beside a reset: it counts as before or as after.
 fn reset(order: &'static [usize]) {
     run(order, 2, |arena, _| {
@@ -126,6 +166,14 @@ fn check(preemptions: usize, orders: &[&'static [usize]], mutant: &'static str, 
 #[test]
 fn reads_are_exact() {
     check(1, &[&[0, 1], &[1, 0]], "maxima: single collect", exact);
+}
+
+#[test]
+fn holders_are_enough_to_ask() {
+    let orders: [&[usize]; 2] = [&[0, 1], &[1, 0]];
+    check(2, &orders, "percpu: a holder is not noted", of_a_holder);
+    check(2, &orders, "maxima: a core is struck off before its words are applied", of_a_holder);
+    check(2, &orders, "maxima: holders are looked at once", a_holder_that_comes);
 }
 
 #[test]

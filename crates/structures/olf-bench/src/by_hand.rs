@@ -69,7 +69,7 @@ impl<'n> List<'n> {
         let node = found.expect("a node with the key");
         let next = node.next.load(Ordering::SeqCst);
         let outcome = link.compare_exchange(ptr::from_ref(node).cast_mut(), next, Ordering::SeqCst, Ordering::Acquire);
-        outcome.expect("nobody else");
+        outcome.expect("no one else");
         node
     }
 
@@ -80,6 +80,6 @@ impl<'n> List<'n> {
         let next = found.map_or(ptr::null_mut(), |next| ptr::from_ref(next).cast_mut());
         node.next.store(next, Ordering::Relaxed);
         let outcome = link.compare_exchange(next, ptr::from_ref(node).cast_mut(), Ordering::SeqCst, Ordering::Acquire);
-        outcome.expect("nobody else");
+        outcome.expect("no one else");
     }
 }

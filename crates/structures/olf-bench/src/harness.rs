@@ -47,20 +47,41 @@ pub fn compare(effort: Effort, what: &str, ways: &mut [Way<'_>]) {
     }
 }
 
-/// A way to do something in several threads: makes what they share, runs so many threads for a time, and says how many
-/// operations each has made.
-pub type ThreadedWay<'w> = (&'static str, Box<dyn Fn(usize, Duration) -> Vec<u64> + 'w>);
+/// Most threads that there can be at once.
+pub const ROOM_FOR_THREADS: usize = 64;
+
+/// How long threads go on.
+#[derive(Clone, Copy, Debug)]
+pub enum Span {
+    /// For a time.
+    For(Duration),
+    /// Until `commutant scale` ends them, to which each operation is marked; without it, for some operations.
+    Marked,
+}
+
+/// A way to do something in several threads: makes what they share, runs so many threads, and says how many operations each
+/// has made.
+pub type ThreadedWay<'w> = (&'static str, Box<dyn Fn(usize, Span) -> Vec<u64> + 'w>);
+
+/// What is compared, and its ways.
+pub type Comparison = (String, Vec<ThreadedWay<'static>>);
 
 /// Runs threads that begin together: each makes what it needs by `begin`, and calls that until the time is over. Returns how
 /// many operations each has made.
-pub fn run_threads<L: FnMut()>(threads: usize, time: Duration, begin: impl Fn(usize) -> L + Sync) -> Vec<u64> {
+pub fn run_threads<L: FnMut()>(threads: usize, span: Span, begin: impl Fn(usize) -> L + Sync) -> Vec<u64> {
     /// So many operations between two looks at the clock's flag.
     const ROW: u64 = 16;
+    /// More than `commutant scale` counts.
+    const MARKED: u64 = 1 << 16;
     let (together, is_over) = (Barrier::new(threads + 1), AtomicBool::new(false));
     let work = |number: usize| {
         let mut operation = begin(number);
         let mut done = 0;
         together.wait();
+        if let Span::Marked = span {
+            (0..MARKED).for_each(|_| scale_annotation::operation(&mut operation));
+            return MARKED;
+        }
         while !is_over.load(Ordering::Relaxed) {
             (0..ROW).for_each(|_| operation());
             done += ROW;
@@ -71,7 +92,9 @@ pub fn run_threads<L: FnMut()>(threads: usize, time: Duration, begin: impl Fn(us
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
         together.wait();
-        std::thread::sleep(time);
+        if let Span::For(time) = span {
+            std::thread::sleep(time);
+        }
         is_over.store(true, Ordering::Relaxed);
         running.into_iter().map(|thread| thread.join().expect("a thread")).collect()
     })
@@ -85,7 +108,7 @@ pub fn compare_threads(effort: Effort, what: &str, threads: &[usize], ways: &[Th
     for _ in 0..rounds {
         for (count, least) in threads.iter().zip(&mut least) {
             for (least, (_, run)) in least.iter_mut().zip(ways) {
-                let operations: u64 = run(*count, time).iter().sum();
+                let operations: u64 = run(*count, Span::For(time)).iter().sum();
                 *least = least.min(time.as_nanos() as f64 * *count as f64 / operations as f64);
             }
         }
@@ -102,7 +125,7 @@ pub fn fairness(effort: Effort, what: &str, ways: &[ThreadedWay<'_>]) {
     let (stretches, time) = effort.of((3, Duration::from_secs(1)), (1, Duration::from_millis(5)));
     for (way, run) in ways {
         let shares = (0..stretches).map(|_| {
-            let made = run(2, time);
+            let made = run(2, Span::For(time));
             let (least, most) = (made.iter().min(), made.iter().max());
             *least.expect("two") as f64 / *most.expect("two") as f64
         });

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use olf::{Arc, Domain, Here, Limits, Link, Map, Sorted, links};
 
+use crate::harness::ROOM_FOR_THREADS;
 use crate::sets::{Pair, Set};
 
 /// What stands in the lists.
@@ -18,7 +19,7 @@ links! {
 }
 
 static DOMAIN: LazyLock<Domain> =
-    LazyLock::new(|| Domain::with(Limits { threads: 8, lists: 4_096 }).expect("a domain"));
+    LazyLock::new(|| Domain::with(Limits { threads: ROOM_FOR_THREADS, lists: 4_096 }).expect("a domain"));
 
 /// A place in the domain for this thread; what earlier ones left is freed.
 pub fn enter() -> Here<'static> {

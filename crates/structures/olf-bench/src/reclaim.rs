@@ -8,6 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use epoch::{Epochs, RetiredKind};
 use percpu::{Arena, ArenaConfig, CacheLine, Core, HeapRegion, OwnerId};
 
+use crate::harness::ROOM_FOR_THREADS;
 use crate::node::Node;
 
 /// What a thread does about nodes.
@@ -30,9 +31,6 @@ pub trait Reclaim {
 
 /// So many nodes are kept before some are freed.
 const KEPT: usize = 64;
-/// Most threads at once.
-const MOST_THREADS: usize = 8;
-
 /// Deferred: by the epochs of crate `epoch`, which `olf` has as well.
 pub struct Deferred {
     core: Core<'static>,
@@ -40,8 +38,8 @@ pub struct Deferred {
 }
 
 static ARENA: LazyLock<(&'static Arena, &'static Epochs)> = LazyLock::new(|| {
-    let region = Box::leak(Box::new(HeapRegion::new(256 << 10).expect("memory")));
-    let config = ArenaConfig { core_count: MOST_THREADS, chunk_bytes: 4096 };
+    let region = Box::leak(Box::new(HeapRegion::new(2 << 20).expect("memory")));
+    let config = ArenaConfig { core_count: ROOM_FOR_THREADS, chunk_bytes: 4096 };
     let arena = Arena::create(region, config).expect("an arena");
     (arena, Epochs::create(arena).expect("epochs"))
 });
@@ -84,8 +82,8 @@ pub struct Hazards {
     retired: RefCell<Vec<NonNull<Node>>>,
 }
 
-static HELD: [CacheLine<[AtomicUsize; 3]>; MOST_THREADS] =
-    [const { CacheLine([const { AtomicUsize::new(0) }; 3]) }; MOST_THREADS];
+static HELD: [CacheLine<[AtomicUsize; 3]>; ROOM_FOR_THREADS] =
+    [const { CacheLine([const { AtomicUsize::new(0) }; 3]) }; ROOM_FOR_THREADS];
 static FREE_NUMBERS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static NUMBERS: AtomicUsize = AtomicUsize::new(0);
 /// Addresses of nodes that threads have left, held by others as they went.
@@ -93,8 +91,10 @@ static LEFT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 impl Hazards {
     fn free_what_nobody_holds(&self) {
+        // SeqCst: whoever has a number by now announces with it behind this, and looks again.
+        let used = NUMBERS.load(Ordering::SeqCst);
         let held: Vec<usize> =
-            HELD.iter().flat_map(|held| held.0.each_ref()).map(|held| held.load(Ordering::SeqCst)).collect();
+            HELD[..used].iter().flat_map(|held| held.0.each_ref()).map(|held| held.load(Ordering::SeqCst)).collect();
         self.retired.borrow_mut().retain(|node| {
             let is_held = held.contains(&node.addr().get());
             if !is_held {
@@ -111,8 +111,8 @@ impl Reclaim for Hazards {
 
     fn enter() -> Hazards {
         let kept = FREE_NUMBERS.lock().expect("numbers").pop();
-        let number = kept.unwrap_or_else(|| NUMBERS.fetch_add(1, Ordering::Relaxed));
-        assert!(number < MOST_THREADS, "at most {MOST_THREADS} threads");
+        let number = kept.unwrap_or_else(|| NUMBERS.fetch_add(1, Ordering::SeqCst));
+        assert!(number < ROOM_FOR_THREADS, "at most {ROOM_FOR_THREADS} threads");
         let left = std::mem::take(&mut *LEFT.lock().expect("nodes"));
         let retired = left.into_iter().filter_map(|node| NonNull::new(std::ptr::with_exposed_provenance_mut(node)));
         Hazards { number, retired: RefCell::new(retired.collect()) }

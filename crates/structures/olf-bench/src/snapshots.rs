@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{Effort, run_threads};
+use crate::harness::{Effort, Span, run_threads};
 use crate::ours;
 
 /// Items of each list that is read.
@@ -16,7 +16,7 @@ pub fn measure(effort: Effort) {
     let moved = [ours::sorted(&here, 0..2), ours::sorted(&here, [])];
     drop(here);
     let once = |threads: usize, first: usize| {
-        run_threads(threads, time, |thread| {
+        run_threads(threads, Span::For(time), |thread| {
             let (here, read, moved) = (ours::enter(), &read, &moved);
             let (takes_snapshots, mut from) = (thread + first == 0, 0);
             move || match takes_snapshots {

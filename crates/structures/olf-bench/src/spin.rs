@@ -19,11 +19,37 @@ struct Node {
     _rest: [u64; REST],
 }
 
+/// A lock for whose holder others wait by looking.
+pub struct Lock(AtomicBool);
+
+impl Lock {
+    /// A lock that nobody has.
+    pub const fn new() -> Lock {
+        Lock(AtomicBool::new(false))
+    }
+
+    /// Takes it.
+    #[inline]
+    pub fn lock(&self) {
+        while self.0.swap(true, Ordering::Acquire) {
+            while self.0.load(Ordering::Relaxed) {
+                spin_loop();
+            }
+        }
+    }
+
+    /// Gives it back.
+    #[inline]
+    pub fn unlock(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// A list in order under a lock, on lines of its own.
 pub struct List(CacheLine<Locked>);
 
 struct Locked {
-    is_locked: AtomicBool,
+    lock: Lock,
     head: UnsafeCell<*mut Node>,
 }
 
@@ -38,21 +64,17 @@ pub type Taken = Vec<Vec<usize>>;
 impl List {
     /// An empty one.
     pub fn new() -> List {
-        List(CacheLine(Locked { is_locked: AtomicBool::new(false), head: UnsafeCell::new(ptr::null_mut()) }))
+        List(CacheLine(Locked { lock: Lock::new(), head: UnsafeCell::new(ptr::null_mut()) }))
     }
 
     #[inline]
     fn lock(&self) {
-        while self.0.0.is_locked.swap(true, Ordering::Acquire) {
-            while self.0.0.is_locked.load(Ordering::Relaxed) {
-                spin_loop();
-            }
-        }
+        self.0.0.lock.lock();
     }
 
     #[inline]
     fn unlock(&self) {
-        self.0.0.is_locked.store(false, Ordering::Release);
+        self.0.0.lock.unlock();
     }
 
     /// The link at which a key stands, or would stand.

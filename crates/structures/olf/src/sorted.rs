@@ -172,7 +172,7 @@ mod tests {
         let (here, other) = (domain.enter().unwrap(), domain.enter().unwrap());
         let list = Sorted::<ByKey>::new(&domain).unwrap();
         let single = domain.decisions().begin_single(&other.core);
-        assert_eq!(here.snapshot(|snapshot| snapshot.count(&list)), 0, "it holds up nobody");
+        assert_eq!(here.snapshot(|snapshot| snapshot.count(&list)), 0, "it holds up no one");
 
         let thing = Arc::new(&domain, Thing { key: 1, link: Link::new() });
         let mut readings = 0;

@@ -270,9 +270,7 @@ macro_rules! check_of {
         explained($number, $in_first, &made, last.collect());
 
         drop(round);
-        for _ in 0..12 {
-            here.maintain();
-        }
+        (0..SETTLED).for_each(|_| _ = here.maintain());
         assert_eq!(ended.load(Ordering::SeqCst), ITEMS, "items that were dropped");
     }};
 }
@@ -323,6 +321,10 @@ fn neighbours_come_back_into_the_same_list() {
     explore(rounds(300), neighbours, |number, plan| check(number, KEYS, plan));
 }
 
+/// Calls of maintenance after which nothing is left to do: in each of a few rounds who has reported is waited for, for eight of them
+/// (`rounds`; two where a scheduler chooses).
+const SETTLED: u32 = if cfg!(shuttle) { 12 } else { 48 };
+
 #[test]
 fn few_calls_have_an_order() {
     overtake(plans(20), |_| of_few_calls(any_call()), |number, plan| check(number, number as usize % (KEYS + 1), plan));
@@ -334,10 +336,10 @@ fn a_number_waits_for_guards() {
     let (here, other) = (domain.enter().unwrap(), domain.enter().unwrap());
     drop(Sorted::<ByKey>::new(&domain).unwrap());
     let guard = other.pin();
-    (0..4).for_each(|_| _ = here.maintain());
+    (0..SETTLED).for_each(|_| _ = here.maintain());
     assert!(Sorted::<ByKey>::new(&domain).is_err(), "a reader may know the number");
     drop(guard);
-    (0..4).for_each(|_| _ = here.maintain());
+    (0..SETTLED).for_each(|_| _ = here.maintain());
     assert!(Sorted::<ByKey>::new(&domain).unwrap().is_empty(&here));
 }
 

@@ -34,6 +34,7 @@ mod fixed;
 mod free_pages;
 #[cfg(debug_assertions)]
 mod held_locks;
+mod holders;
 mod lock;
 mod lock_rank;
 mod magazine;
@@ -52,6 +53,7 @@ pub use cache_line::CacheLine;
 pub use class::{MAX_KIND, SizeClass};
 pub use core_handle::{ClaimError, Core, OwnerId};
 pub use core_index::CoreIndex;
+pub use holders::{Holders, Holding};
 pub use lock::{CoreLock, CoreLockGuard};
 pub use lock_rank::LockRank;
 pub use object::{ArenaObject, ArenaRoot, Layout, ObjectKind, Part};

@@ -50,7 +50,7 @@ impl World {
     /// # Panics
     /// If somebody is that core.
     pub fn core(&self, number: usize) -> Core<'_> {
-        self.arena().claim_waiting(number, owner(1), &sync::Spin).expect("a core that nobody claims")
+        self.arena().claim_waiting(number, owner(1), &sync::Spin).expect("a core that no one claims")
     }
 }
 
@@ -91,7 +91,7 @@ mod deaths {
     /// # Panics
     /// If the process fails, or somebody is that core.
     pub fn die<'a>(arena: &'a Arena, number: usize, access: u64, act: impl FnOnce(&Core<'a>)) -> Option<Core<'a>> {
-        let core = arena.claim_waiting(number, owner(2), &sync::Spin).expect("a core that nobody claims");
+        let core = arena.claim_waiting(number, owner(2), &sync::Spin).expect("a core that no one claims");
         // SAFETY: the child acts as the core alone, and ends without running anything of its parent's.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -121,7 +121,7 @@ mod deaths {
     /// returns how many died.
     pub fn die_everywhere(mut round: impl FnMut(u64) -> bool) -> u64 {
         let deaths = (0..).find(|access| !round(*access)).expect("an end");
-        assert!(deaths > 0, "a process that nobody ended proves nothing");
+        assert!(deaths > 0, "a process that no one ended proves nothing");
         println!("{deaths} deaths");
         deaths
     }

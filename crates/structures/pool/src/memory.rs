@@ -138,6 +138,13 @@ pub trait Memory {
     #[track_caller]
     fn promise(&self) {}
 
+    /// Whether a domain is known to have ended: it writes nothing any more, and all that it has written can be read. Memory that
+    /// knows of no domains knows of no end.
+    fn has_left(&self, domain: usize) -> bool {
+        let _ = domain;
+        false
+    }
+
     /// Says that this domain sends message `number` of a channel that is not in the memory.
     fn sent(&self, channel: u64, number: u64) {
         let _ = (channel, number);
@@ -210,6 +217,10 @@ macro_rules! delegate {
             #[track_caller]
             fn promise(&self) {
                 (**self).promise();
+            }
+
+            fn has_left(&self, domain: usize) -> bool {
+                (**self).has_left(domain)
             }
 
             fn sent(&self, channel: u64, number: u64) {

@@ -270,7 +270,8 @@ fn locked_ranges_exclude_each_other_under_threads() {
         let core = arena.claim(0, owner()).unwrap();
         // SAFETY: all threads have ended.
         unsafe { array.destroy(&core) };
-        for _ in 0..2 {
+        // Who has reported is waited for, for eight calls.
+        for _ in 0..8 {
             maintain(epochs, &core);
             arena.for_each_idle_core(owner(), |idle| maintain(epochs, idle));
         }

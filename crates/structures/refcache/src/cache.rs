@@ -4,12 +4,12 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 use commit::{Anyone, Decisions, Observed, Tag, Viewer, Waiting};
-use percpu::{Arena, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
+use percpu::{Arena, Core, Holders, Holding, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 use rounds::{Reporter, Rounds};
 use sync::atomic::{Ordering, fence};
 use sync::{OwnWord, Wait, WaitReason};
 
-use crate::counted::{Counted, Verdict, WeakRef};
+use crate::counted::{Count, Counted, Noted, Verdict, WeakRef};
 use crate::queue::Queue;
 use crate::slot::{Collected, SLOT, Slot};
 
@@ -39,6 +39,8 @@ pub(crate) struct Own {
     pub(crate) reporter: Reporter,
     /// The epoch that the core's next flush will be in, at the earliest; zero if it has not flushed.
     pub(crate) next_flush: OwnWord<u64>,
+    /// A count that the core has read since its last flush by asking all cores, if it did.
+    asked: OwnWord<*mut Noted>,
 }
 
 const OWN: ObjectKind = table_kind!(Own as "counts of a core" { "review queues" = queues, "slots in use" = used });
@@ -145,6 +147,7 @@ impl RefCache {
                 ),
                 reporter: Reporter::new(),
                 next_flush: OwnWord::new(0),
+                asked: OwnWord::new(ptr::null_mut()),
             })
         }?;
         if failed {
@@ -173,29 +176,56 @@ impl RefCache {
     }
 
     #[inline]
-    fn slot_of<'s>(&'s self, core: &'s Core<'_>, object: &Counted) -> &'s Slot {
-        let index = self.slot_index(object);
+    fn slot_of<'s>(&'s self, core: &'s Core<'_>, object: &impl Count) -> &'s Slot {
+        let counted = object.counted();
+        let index = self.slot_index(counted);
         // SAFETY: the mask keeps the index in the table.
         let slot = unsafe { self.slots.get(core).0.add(index).as_ref() };
-        if !ptr::eq(slot.object(), object) {
-            self.take_slot(core, slot, index, object);
+        if !ptr::eq(slot.object(), counted) {
+            self.take_slot(core, slot, index, counted, object.noted());
         }
         slot
     }
 
     #[cold]
-    fn take_slot(&self, core: &Core<'_>, slot: &Slot, index: usize, object: &Counted) {
+    fn take_slot(&self, core: &Core<'_>, slot: &Slot, index: usize, object: &Counted, noted: Option<&Noted>) {
         assert!(slot.pending().is_none(), "a pending delta is settled before its core counts anything else");
         let own = self.own.get(core);
         let old = NonNull::new(slot.object());
         if old.is_none() {
             self.list_slot(own, index);
         }
+        // Before the slot has a delta of it.
+        let noted = noted.filter(|noted| noted.holders.note(core.index()));
+        let left = self.begin_to_leave(core, slot);
         slot.replace(ptr::from_ref(object).cast_mut(), |delta| {
             if let Some(old) = old {
                 self.apply(own, old, delta);
             }
         });
+        self.strike(core, left);
+        if noted.is_some() {
+            slot.set_noted(noted);
+        }
+    }
+
+    /// The slot is about to be given up: returns the object that has the core on its list, or null, for [`RefCache::strike`] once
+    /// the object has the delta. Whoever dies in between leaves a core on a list, and no pointer to what it is not in.
+    #[inline]
+    fn begin_to_leave(&self, core: &Core<'_>, slot: &Slot) -> *mut Noted {
+        let left = if slot.is_noted() { slot.set_noted(None) } else { ptr::null_mut() };
+        if sync::mutant::planted("refcache: a core is struck off before its delta is applied") {
+            self.strike(core, left);
+        }
+        left
+    }
+
+    #[inline]
+    fn strike(&self, core: &Core<'_>, left: *mut Noted) {
+        // SAFETY: null, or what the slot had, which is not freed before the core reports.
+        if let Some(left) = unsafe { left.as_ref() } {
+            left.holders.strike(core.index());
+        }
     }
 
     /// Adds a slot that is about to hold an object to the list.
@@ -235,16 +265,46 @@ impl RefCache {
     /// Applies all deltas of the core and empties its cache: the first part of maintenance.
     pub fn flush(&self, core: &Core<'_>) {
         let own = self.own.get(core);
+        // SAFETY: null, or found in a call of this core since its last report: not freed before the next one.
+        if let Some(asked) = unsafe { own.asked.get().as_ref() } {
+            self.narrow(own, asked);
+        }
         let table = self.slots.get(core).0;
         for place in 0..own.used.get() as usize {
             // SAFETY: the first `used` places of the list were written by `list_slot`, with indices of slots.
             let slot = unsafe { table.add(*own.used_list.add(place) as usize).as_ref() };
             debug_assert!(slot.pending().is_none(), "maintain is called between calls");
             if let Some(old) = NonNull::new(slot.object()) {
+                let left = self.begin_to_leave(core, slot);
                 slot.replace(ptr::null_mut(), |delta| self.apply(own, old, delta));
+                self.strike(core, left);
             }
         }
         own.used.set(0);
+    }
+
+    /// Goes on with the list of holders of a count for which the core has asked all cores. It flushes and reports behind this.
+    #[cold]
+    fn narrow(&self, own: &Own, asked: &Noted) {
+        own.asked.set(ptr::null_mut());
+        let index = self.slot_index(asked.counted());
+        // SAFETY: the mask keeps the index in the table.
+        let slots = self.slots.below(self.slots.limit_seen()).map(|(_, table)| unsafe { table.0.add(index).as_ref() });
+        if slots.filter(|slot| ptr::eq(slot.object(), asked.counted())).count() <= Holders::MOST
+            && let Some(round) = self.round_to_report(own)
+        {
+            asked.holders.narrow(round);
+        }
+    }
+
+    /// The present round, for lists of holders: of a core that has reported before, since only of those it is known in which
+    /// rounds they do so next.
+    pub fn round_of_lists(&self, core: &Core<'_>) -> Option<u64> {
+        self.round_to_report(self.own.get(core))
+    }
+
+    fn round_to_report(&self, own: &Own) -> Option<u64> {
+        (own.next_flush.get() != 0).then(|| self.rounds.round())
     }
 
     /// Adds `delta` to the count of an object.
@@ -253,7 +313,7 @@ impl RefCache {
     /// The object lies in the arena and is not freed: the caller holds a reference to it, or has found it in this call
     /// where a counted reference led to it.
     #[inline]
-    pub unsafe fn change(&self, core: &Core<'_>, object: &Counted, delta: i64) {
+    pub unsafe fn change(&self, core: &Core<'_>, object: &impl Count, delta: i64) {
         self.slot_of(core, object).add(delta);
     }
 
@@ -263,7 +323,7 @@ impl RefCache {
     /// # Safety
     /// As for [`RefCache::change`].
     #[inline]
-    pub unsafe fn prepare(&self, core: &Core<'_>, object: &Counted, delta: i64, tag: Tag) {
+    pub unsafe fn prepare(&self, core: &Core<'_>, object: &impl Count, delta: i64, tag: Tag) {
         self.slot_of(core, object).set_pending(tag, delta);
     }
 
@@ -272,7 +332,7 @@ impl RefCache {
     /// # Safety
     /// As for [`RefCache::change`].
     #[inline]
-    pub unsafe fn settle(&self, core: &Core<'_>, object: &Counted, happened: bool) {
+    pub unsafe fn settle(&self, core: &Core<'_>, object: &impl Count, happened: bool) {
         self.slot_of(core, object).settle(happened);
     }
 
@@ -289,14 +349,15 @@ impl RefCache {
     pub unsafe fn prepare_one_of_many(
         &self,
         core: &Core<'_>,
-        object: &Counted,
+        whole: &impl Count,
         delta: i64,
         tag: Tag,
     ) -> Result<Pending, Tag> {
+        let object = whole.counted();
         let slot = self.home(core, object);
         match slot.pending() {
             None => {
-                self.slot_of(core, object).set_pending(tag, delta);
+                self.slot_of(core, whole).set_pending(tag, delta);
                 Ok(Pending::InSlot)
             }
             Some(_) if ptr::eq(slot.object(), object) => {
@@ -307,6 +368,10 @@ impl RefCache {
                 let is_ours = object.claimed_by() == Some(tag);
                 if !is_ours {
                     object.claim(tag)?;
+                    // Our slot shows who reads that the object changes, though it holds another.
+                    if let Some(noted) = whole.noted() {
+                        noted.holders.note(core.index());
+                    }
                 }
                 let delta = if is_ours { object.pending_delta() + delta } else { delta };
                 slot.beside(|| object.set_pending(delta));
@@ -319,7 +384,8 @@ impl RefCache {
     ///
     /// # Safety
     /// As for [`RefCache::change`].
-    pub unsafe fn settle_one_of_many(&self, core: &Core<'_>, object: &Counted, tag: Tag, happened: bool) {
+    pub unsafe fn settle_one_of_many(&self, core: &Core<'_>, whole: &impl Count, tag: Tag, happened: bool) {
+        let object = whole.counted();
         let slot = self.home(core, object);
         if ptr::eq(slot.object(), object) && slot.pending() == Some(tag) {
             slot.settle(happened);
@@ -334,6 +400,9 @@ impl RefCache {
                     self.queue(own, NonNull::from(object), object);
                 }
             });
+            if let Some(noted) = whole.noted() {
+                noted.holders.strike(core.index());
+            }
             object.give_up_claim();
         }
     }
@@ -343,7 +412,8 @@ impl RefCache {
     ///
     /// # Safety
     /// As for [`RefCache::change`]; nothing waits there for an operation.
-    pub unsafe fn apply_first(&self, core: &Core<'_>, object: &Counted) {
+    pub unsafe fn apply_first(&self, core: &Core<'_>, object: &impl Count) {
+        let object = object.counted();
         let slot = self.home(core, object);
         if ptr::eq(slot.object(), object) && !sync::mutant::planted("refcache: a first count stays in the cache") {
             slot.replace(slot.object(), |delta| self.apply(self.own.get(core), NonNull::from(object), delta));
@@ -354,8 +424,8 @@ impl RefCache {
     ///
     /// # Safety
     /// `core` was taken over from a dead owner and repaired by [`RefCache::repair_taken_over`]; the object is not freed.
-    pub unsafe fn repair_object_taken_over(&self, core: &Core<'_>, object: &Counted) {
-        if let Some(tag) = object.claimed_by().filter(|tag| tag.core() == Some(core.index())) {
+    pub unsafe fn repair_object_taken_over(&self, core: &Core<'_>, object: &impl Count) {
+        if let Some(tag) = object.counted().claimed_by().filter(|tag| tag.core() == Some(core.index())) {
             let happened = self.decisions().observe(tag) == Observed::Committed;
             // SAFETY: the caller's promise.
             unsafe { self.settle_one_of_many(core, object, tag, happened) };
@@ -373,31 +443,84 @@ impl RefCache {
     ///
     /// # Safety
     /// As for [`RefCache::change`].
-    pub unsafe fn exact(&self, object: &Counted, wait: &impl Wait) -> i64 {
+    pub unsafe fn exact(&self, object: &impl Count, wait: &impl Wait) -> i64 {
         // Its fence also orders what this core changed before the collects: of two eager releases one sees the other.
-        self.collect_stable(object, self.slots.limit(), Waiting(Anyone, wait), wait)
+        self.collect_stable(object, None, self.slots.limit(), Waiting(Anyone, wait), wait)
     }
 
-    /// [`RefCache::exact`] for a core that has changed nothing since its last sequentially consistent fence, such as the one
+    /// [`RefCache::exact`] by a core that has changed nothing since its last sequentially consistent fence, such as the one
     /// that pinned it for a call that only reads.
     ///
     /// # Safety
     /// As for [`RefCache::change`].
     #[inline]
-    pub unsafe fn exact_after_fence(&self, object: &Counted, wait: &impl Wait) -> i64 {
-        self.collect_stable(object, self.slots.limit_seen(), Waiting(Anyone, wait), wait)
+    pub unsafe fn exact_after_fence(&self, core: &Core<'_>, object: &impl Count, wait: &impl Wait) -> i64 {
+        self.collect_stable(object, Some(core), self.slots.limit_seen(), Waiting(Anyone, wait), wait)
     }
 
     /// [`RefCache::exact`] for a viewer that may have let deltas wait itself.
     ///
     /// # Safety
     /// As for [`RefCache::change`].
-    pub unsafe fn exact_for(&self, object: &Counted, viewer: impl Viewer, wait: &impl Wait) -> i64 {
-        self.collect_stable(object, self.slots.limit(), viewer, wait)
+    pub unsafe fn exact_for(&self, object: &impl Count, viewer: impl Viewer, wait: &impl Wait) -> i64 {
+        self.collect_stable(object, None, self.slots.limit(), viewer, wait)
     }
 
     #[inline]
-    fn collect_stable(&self, object: &Counted, mut limit: usize, viewer: impl Viewer, wait: &impl Wait) -> i64 {
+    fn collect_stable(
+        &self,
+        object: &impl Count,
+        asker: Option<&Core<'_>>,
+        limit: usize,
+        viewer: impl Viewer,
+        wait: &impl Wait,
+    ) -> i64 {
+        match object.noted() {
+            Some(noted) if limit > Holders::FEW_CORES => self.collect_of_many(noted, asker, limit, viewer, wait),
+            _ => self.collect_of_all(object.counted(), limit, viewer, wait),
+        }
+    }
+
+    /// Where many cores may have deltas. `asker` is a core that may have the list of holders made.
+    #[cold]
+    fn collect_of_many(
+        &self,
+        noted: &Noted,
+        asker: Option<&Core<'_>>,
+        limit: usize,
+        viewer: impl Viewer,
+        wait: &impl Wait,
+    ) -> i64 {
+        let object = noted.counted();
+        let mut round = 0;
+        loop {
+            // Before all that is read.
+            let holding = noted.holders.seen();
+            if !holding.is_list() {
+                if let Some(core) = asker {
+                    self.own.get(core).asked.set(ptr::from_ref(noted).cast_mut());
+                }
+                return self.collect_of_all(object, limit, viewer, wait);
+            }
+            let first = self.collect_listed(object, holding, viewer);
+            if sync::mutant::planted("refcache: single collect") {
+                return first.total;
+            }
+            fence(Ordering::Acquire);
+            if !first.changing && self.collect_listed(object, holding, viewer) == first {
+                // As with the limit below: having seen what was built on a holder's change, we see that it was noted.
+                fence(Ordering::Acquire);
+                if noted.holders.is_still(holding) || sync::mutant::planted("refcache: holders are looked at once") {
+                    return first.total;
+                }
+            }
+            wait.wait(WaitReason::Operation, round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    #[inline]
+    fn collect_of_all(&self, object: &Counted, mut limit: usize, viewer: impl Viewer, wait: &impl Wait) -> i64 {
         let mut round = 0;
         loop {
             let first = self.collect(object, limit, viewer);
@@ -422,9 +545,25 @@ impl RefCache {
 
     #[inline]
     fn collect(&self, object: &Counted, limit: usize, viewer: impl Viewer) -> Collected {
+        let tables = self.slots.below(limit).map(|(_, table)| table);
+        self.collect_from(object, tables, viewer)
+    }
+
+    fn collect_listed(&self, object: &Counted, holding: Holding, viewer: impl Viewer) -> Collected {
+        let tables = holding.cores().map(|core| self.slots.of(core));
+        self.collect_from(object, tables, viewer)
+    }
+
+    #[inline]
+    fn collect_from<'s>(
+        &'s self,
+        object: &Counted,
+        tables: impl Iterator<Item = &'s SlotTable>,
+        viewer: impl Viewer,
+    ) -> Collected {
         let index = self.slot_index(object);
         let mut seen = Collected::default();
-        for (_, table) in self.slots.below(limit) {
+        for table in tables {
             // SAFETY: the mask keeps the index in the table.
             unsafe { table.0.add(index).as_ref() }.collect(object, self.decisions(), viewer, &mut seen);
         }
@@ -456,7 +595,7 @@ impl RefCache {
     /// # Safety
     /// As for [`RefCache::change`]; the caller gives up its own reference, and the object is not freed before the call
     /// ends because its zero has not been reviewed.
-    pub unsafe fn decrement_eager(&self, core: &Core<'_>, object: &Counted, wait: &impl Wait) -> bool {
+    pub unsafe fn decrement_eager(&self, core: &Core<'_>, object: &impl Count, wait: &impl Wait) -> bool {
         self.slot_of(core, object).add(-1);
         // SAFETY: the caller's promise.
         unsafe { self.exact(object, wait) == 0 }
@@ -477,6 +616,7 @@ impl RefCache {
     /// `core` was taken over from a dead owner.
     pub unsafe fn repair_taken_over(&self, core: &Core<'_>) {
         let own = self.own.get(core);
+        own.asked.set(ptr::null_mut());
         let keeps_list = sync::mutant::planted("refcache: an heir takes the list of slots as it is");
         if !keeps_list {
             // A slot may be listed and hold nothing, or be listed twice: its owner died before it held an object.

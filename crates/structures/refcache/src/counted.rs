@@ -3,6 +3,7 @@
 use core::ptr::{self, NonNull};
 
 use commit::Tag;
+use percpu::{CacheLine, Holders};
 use sync::OwnWord;
 use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
@@ -43,6 +44,104 @@ pub struct Counted {
     pub(crate) queued_in: OwnWord<u64>,
     /// Immutable.
     kind: CountedKind,
+}
+
+/// A count for which an exact reading asks as many cores as have changed it lately, however many there are.
+/// ([`percpu::Holders`] has how.) It touches the object's line where a core's first change of a [`Counted`] touches none.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Noted {
+    // First, so that its address is the whole's.
+    counted: Counted,
+    pub(crate) holders: Holders,
+}
+
+impl Noted {
+    /// A count that starts at `count`.
+    pub fn new(count: i64, kind: CountedKind) -> Noted {
+        Noted { counted: Counted::new(count, kind), holders: Holders::new() }
+    }
+
+    /// One of which no core has a delta, that notes from the start who gets one.
+    #[cfg(any(loom, shuttle))]
+    pub fn listed(count: i64, kind: CountedKind) -> Noted {
+        Noted { holders: Holders::listed(), ..Noted::new(count, kind) }
+    }
+
+    /// See [`Counted::applied`].
+    #[inline]
+    pub fn applied(&self) -> i64 {
+        self.counted.applied()
+    }
+
+    /// Whether an exact reading asks the cores of a list, and no others.
+    pub fn has_list(&self) -> bool {
+        self.holders.seen().is_list()
+    }
+}
+
+/// What has a count.
+pub trait Count: sealed::Sealed {
+    #[doc(hidden)]
+    fn counted(&self) -> &Counted;
+    #[doc(hidden)]
+    fn noted(&self) -> Option<&Noted>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Counted {}
+    impl Sealed for super::Noted {}
+    impl<C: Sealed> Sealed for super::CacheLine<C> {}
+    impl<C: Sealed> Sealed for &C {}
+}
+
+impl Count for Counted {
+    #[inline(always)]
+    fn counted(&self) -> &Counted {
+        self
+    }
+
+    #[inline(always)]
+    fn noted(&self) -> Option<&Noted> {
+        None
+    }
+}
+
+impl Count for Noted {
+    #[inline(always)]
+    fn counted(&self) -> &Counted {
+        &self.counted
+    }
+
+    #[inline(always)]
+    fn noted(&self) -> Option<&Noted> {
+        Some(self)
+    }
+}
+
+impl<C: Count> Count for &C {
+    #[inline(always)]
+    fn counted(&self) -> &Counted {
+        (**self).counted()
+    }
+
+    #[inline(always)]
+    fn noted(&self) -> Option<&Noted> {
+        (**self).noted()
+    }
+}
+
+impl<C: Count> Count for CacheLine<C> {
+    #[inline(always)]
+    fn counted(&self) -> &Counted {
+        self.0.counted()
+    }
+
+    #[inline(always)]
+    fn noted(&self) -> Option<&Noted> {
+        self.0.noted()
+    }
 }
 
 /// What applying a delta or a review found.
@@ -306,6 +405,6 @@ mod tests {
             (counted.apply(-1), counted.apply(1), counted.review()),
             (Verdict::BecameZero, Verdict::Alive, Verdict::Alive)
         );
-        assert_eq!((counted.applied(), counted.apply(-1)), (1, Verdict::BecameZero), "it is queued anew");
+        assert_eq!((counted.applied(), counted.apply(-1)), (1, Verdict::BecameZero), "it is queued again");
     }
 }

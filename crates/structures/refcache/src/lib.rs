@@ -48,8 +48,12 @@
 //! object stays for ever, and is never freed under its names. One object that was about to be queued, reviewed or freed
 //! stays, too. `tests/deaths.rs` holds these bounds at each store.
 //!
-//! **Cost**: change 2 to 4 ns; exact read two lines per core that was ever on-line; maintain the slots in use, and one line
-//! that 16 cores share, whatever the number of cores.
+//! **Few cores to ask.** A [`Noted`] count knows which cores have deltas of it, once it was read exactly where many cores
+//! could have some: see [`percpu::Holders`].
+//!
+//! **Cost**: change 2 to 4 ns; exact read two lines per core that was ever on-line, of a count that notes its holders one per
+//! holder; maintain the slots in use, and one
+//! line that 16 cores share, whatever the number of cores.
 //! Memory: 64 bytes times `slots_per_core` per core.
 //!
 //! Model: `RUSTFLAGS="--cfg loom" cargo test -p refcache --release --test loom`.
@@ -63,6 +67,6 @@ mod review;
 mod slot;
 
 pub use cache::{Pending, RefCache, RefCacheConfig};
-pub use counted::{Counted, CountedKind, WeakRef};
+pub use counted::{Count, Counted, CountedKind, Noted, WeakRef};
 pub use review::Maintained;
 pub use slot::SLOT;

@@ -5,9 +5,10 @@ use core::ptr;
 use commit::{Decisions, Observed, Tag, Viewer};
 use percpu::{ObjectKind, object_kind};
 use seqlock::Sequence;
+use sync::OwnWord;
 use sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
-use crate::counted::Counted;
+use crate::counted::{Counted, Noted};
 
 /// Changed by its core only; read by anybody.
 #[repr(align(64))]
@@ -17,6 +18,8 @@ pub(crate) struct Slot {
     delta: AtomicI64,
     pending_tag: AtomicU64,
     pending_delta: AtomicI64,
+    /// The core's alone: the object, if this slot stands on its list of holders.
+    noted: OwnWord<*mut Noted>,
 }
 
 /// What tools call the parts of a slot.
@@ -44,7 +47,24 @@ impl Slot {
             delta: AtomicI64::new(0),
             pending_tag: AtomicU64::new(0),
             pending_delta: AtomicI64::new(0),
+            noted: OwnWord::new(ptr::null_mut()),
         }
+    }
+
+    /// For the core: whether the slot's object has it on its list.
+    #[inline]
+    pub(crate) fn is_noted(&self) -> bool {
+        !self.noted.get().is_null()
+    }
+
+    /// Says that the slot's object has its core on its list, or that it has not; returns the object before.
+    pub(crate) fn set_noted(&self, noted: Option<&Noted>) -> *mut Noted {
+        let before = self.noted.get();
+        let noted = noted.map_or(ptr::null_mut(), |noted| ptr::from_ref(noted).cast_mut());
+        if before != noted {
+            self.noted.set(noted);
+        }
+        before
     }
 
     #[inline]

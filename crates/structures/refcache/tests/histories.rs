@@ -14,7 +14,7 @@ use history::{Event, Made, State, expect_order, explore, overtake, play, rounds,
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OwnerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use refcache::{Counted, CountedKind, RefCache, RefCacheConfig, WeakRef};
+use refcache::{Count, Counted, CountedKind, Noted, RefCache, RefCacheConfig, WeakRef};
 use sync::Spin;
 
 const OBJECTS: usize = 3;
@@ -83,9 +83,41 @@ impl State for Counts {
     }
 }
 
+/// A count, by the way in which it is read.
+trait Kind: Count + Sized {
+    const HAS_WEAK: bool;
+
+    fn new(count: i64, number: u64) -> Self;
+
+    fn applied(&self) -> i64 {
+        self.counted().applied()
+    }
+}
+
+impl Kind for Counted {
+    const HAS_WEAK: bool = true;
+
+    fn new(count: i64, _number: u64) -> Counted {
+        Counted::new(count, CountedKind(1))
+    }
+}
+
+impl Kind for Noted {
+    const HAS_WEAK: bool = false;
+
+    fn new(count: i64, number: u64) -> Noted {
+        #[cfg(shuttle)]
+        if number.is_multiple_of(3) {
+            return Noted::listed(count, CountedKind(1));
+        }
+        let _ = number;
+        Noted::new(count, CountedKind(1))
+    }
+}
+
 /// An object's parts, and what the test knows of it.
-struct Object<'a> {
-    counted: &'a Counted,
+struct Object<'a, C> {
+    counted: &'a C,
     weak: &'a WeakRef,
     /// References that threads are sure to have.
     held: AtomicI64,
@@ -94,35 +126,37 @@ struct Object<'a> {
     freed: AtomicBool,
 }
 
-struct Round<'a> {
+struct Round<'a, C> {
     arena: &'a Arena,
     decisions: &'a Decisions,
     cache: &'a RefCache,
-    objects: [Object<'a>; OBJECTS],
+    objects: [Object<'a, C>; OBJECTS],
 }
 
 fn owner() -> OwnerId {
     OwnerId::new(1).unwrap()
 }
 
-impl Object<'_> {
+impl<C> Object<'_, C> {
     fn hold(&self) {
         self.held.fetch_add(1, Ordering::SeqCst);
         assert!(!self.freed.load(Ordering::SeqCst), "freed under a reference");
     }
 }
 
-impl<'a> Round<'a> {
-    fn new(region: &'a mut HeapRegion, number: u64, held: i64) -> Round<'a> {
+impl<'a, C: Kind> Round<'a, C> {
+    fn new(region: &'a mut HeapRegion, number: u64, held: i64) -> Round<'a, C> {
         let arena = Arena::create(region, ArenaConfig { core_count: CORES, chunk_bytes: 4096 }).unwrap();
         let decisions = Decisions::create(arena).unwrap();
         let config = RefCacheConfig { slots_per_core: 1 << (number % 2), seed: number };
         let cache = RefCache::create(arena, decisions, config).unwrap();
         let objects = std::array::from_fn(|_| {
-            let counted = arena.place(Counted::new(held, CountedKind(1))).unwrap();
+            let counted = arena.place(C::new(held, number)).unwrap();
             let weak = arena.place(WeakRef::new()).unwrap();
-            // SAFETY: both are placed in the arena for good.
-            unsafe { weak.attach(counted) };
+            if C::HAS_WEAK {
+                // SAFETY: both are placed in the arena for good.
+                unsafe { weak.attach(counted.counted()) };
+            }
             Object {
                 counted,
                 weak,
@@ -136,7 +170,8 @@ impl<'a> Round<'a> {
 
     fn maintain(&self, core: &Core) {
         let free = |_: &Core<'_>, dead: NonNull<Counted>| {
-            let object = self.objects.iter().find(|object| std::ptr::eq(object.counted, dead.as_ptr())).unwrap();
+            let object =
+                self.objects.iter().find(|object| std::ptr::eq(object.counted.counted(), dead.as_ptr())).unwrap();
             assert!(!object.freed.swap(true, Ordering::SeqCst), "freed twice");
             assert_eq!(object.held.load(Ordering::SeqCst), 0, "freed under a reference");
         };
@@ -154,13 +189,13 @@ impl<'a> Round<'a> {
             Maintain | MaintainAll | Leave => 0,
         };
         let needs_none = matches!(operation, Upgrade(_) | Accept(_) | Maintain | MaintainAll | Leave);
-        if mine[object] == 0 && !needs_none {
+        if (mine[object] == 0 && !needs_none) || (matches!(operation, Upgrade(_)) && !C::HAS_WEAK) {
             return vec![];
         }
         let Object { counted, weak, held, given, .. } = &self.objects[object];
         let change = |delta| {
             // SAFETY: objects are placed in the arena for good; the thread has a reference.
-            unsafe { self.cache.change(core, counted, delta) }
+            unsafe { self.cache.change(core, *counted, delta) }
         };
         match operation {
             Take(_) => {
@@ -179,7 +214,7 @@ impl<'a> Round<'a> {
                 mine[object] -= 1;
                 held.fetch_sub(1, Ordering::SeqCst);
                 // SAFETY: as above.
-                let is_zero = unsafe { self.cache.decrement_eager(core, counted, &Spin) };
+                let is_zero = unsafe { self.cache.decrement_eager(core, *counted, &Spin) };
                 vec![Step::Change(object, -1), Step::IsZero(object, is_zero)]
             }
             Conditional { up, firm, commits, .. } => {
@@ -188,13 +223,13 @@ impl<'a> Round<'a> {
                 let operation =
                     if firm { self.decisions.begin_firm(core) } else { self.decisions.begin_revocable(core) };
                 // SAFETY: as above.
-                unsafe { self.cache.prepare(core, counted, delta, operation.tag()) };
+                unsafe { self.cache.prepare(core, *counted, delta, operation.tag()) };
                 let happens = commits && operation.commit().is_ok();
                 if !happens {
                     operation.abort();
                 }
                 // SAFETY: as above.
-                unsafe { self.cache.settle(core, counted, happens) };
+                unsafe { self.cache.settle(core, *counted, happens) };
                 if happens == up {
                     self.objects[object].hold();
                 }
@@ -205,13 +240,14 @@ impl<'a> Round<'a> {
                 vec![Step::Change(object, delta)]
             }
             Read(_) => {
+                sync::atomic::fence(Ordering::SeqCst);
                 // SAFETY: as above.
-                let count = unsafe { self.cache.exact(counted, &Spin) };
+                let count = unsafe { self.cache.exact_after_fence(core, *counted, &Spin) };
                 vec![Step::Is(object, count)]
             }
             Upgrade(_) => match self.cache.upgrade(core, weak) {
                 Some(target) => {
-                    assert!(std::ptr::eq(*counted, target.as_ptr()));
+                    assert!(std::ptr::eq(counted.counted(), target.as_ptr()));
                     mine[object] += 1;
                     self.objects[object].hold();
                     vec![Step::Upgraded(object)]
@@ -271,11 +307,23 @@ fn plans(number: u64) -> impl Strategy<Value = Plan> {
     (vec(vec(any_operation(objects), 48 / threads), threads), any::<bool>())
 }
 
-fn check(number: u64, (plan, all_have): &Plan) {
+fn check(number: u64, plan: &Plan) {
+    check_of::<Counted>(number, plan);
+}
+
+/// Counts that note their holders, some of which do so from the start.
+fn check_noted(number: u64, plan: &Plan) {
+    check_of::<Noted>(number, plan);
+}
+
+fn check_of<C: Kind>(number: u64, (plan, all_have): &Plan)
+where
+    for<'a> Round<'a, C>: Sync,
+{
     let mut region = HeapRegion::new(256 << 10).unwrap();
     let begins_with = |thread: usize| i64::from(*all_have || thread == 0);
     let count = (0..plan.len()).map(begins_with).sum();
-    let round = &Round::new(&mut region, number, count);
+    let round = &Round::<C>::new(&mut region, number, count);
     let left: [AtomicI64; OBJECTS] = std::array::from_fn(|_| AtomicI64::new(0));
     let made = play(plan, |thread| {
         let left = &left;
@@ -328,6 +376,11 @@ fn counts_have_an_order_and_objects_die_once() {
 }
 
 #[test]
+fn counts_that_note_their_holders_have_an_order_too() {
+    explore(rounds(400), plans, check_noted);
+}
+
+#[test]
 fn so_it_is_where_a_thread_is_overtaken_at_any_access() {
     overtake(history::plans(10), plans, check);
 }
@@ -343,6 +396,9 @@ fn planted_faults_are_found() {
         "refcache: epochs do not wait for flushes",
     ] {
         sync::mutant::must_be_caught(fault, || explore(0..20_000, plans, check));
+    }
+    for fault in ["percpu: a holder is not noted", "refcache: a core is struck off before its delta is applied"] {
+        sync::mutant::must_be_caught(fault, || explore(0..20_000, plans, check_noted));
     }
     // A count is zero when it is queued, and again when it is reviewed, but was not in between, and is not.
     use Operation::*;

@@ -128,7 +128,7 @@ fn a_delta_in_an_object_is_seen_by_its_owner_and_keeps_others_out() {
         assert_eq!(prepare(&other, first, &of_other), Ok(Pending::InSlot));
         assert_eq!(prepare(&other, second, &of_other), Err(operation.tag()), "there is room for one operation");
         assert_eq!(counts.exact()[..2], [5, 5]);
-        assert_eq!(counts.cache.exact_after_fence(second, &Spin), 5);
+        assert_eq!(counts.cache.exact_after_fence(&core, second, &Spin), 5);
         assert_eq!(counts.cache.exact_for(second, Owner(core.index()), &Spin), 5, "it is firm, and undecided");
         operation.commit().unwrap();
         assert_eq!(counts.exact()[..2], [6, 7]);

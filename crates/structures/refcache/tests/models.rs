@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use commit::Decisions;
 use percpu::Core;
 use percpu::model::ModelArena;
-use refcache::{Counted, CountedKind, RefCache, RefCacheConfig, WeakRef};
+use refcache::{Count, Counted, CountedKind, Noted, Pending, RefCache, RefCacheConfig, WeakRef};
 use sync::Spin;
 use sync::atomic::{AtomicPtr, AtomicUsize as AtomicUsizeOfModel, Ordering};
 
@@ -33,6 +33,11 @@ impl World {
         self.model.arena().place(Counted::new(count, CountedKind(0))).unwrap()
     }
 
+    /// A count of 1 that notes from the start which cores have deltas.
+    fn listed(&self) -> &'static Noted {
+        self.model.arena().place(Noted::listed(1, CountedKind(0))).unwrap()
+    }
+
     /// A closure that maintains once and counts what is freed.
     fn maintainer(&self) -> impl Fn(&Core) + Send + 'static {
         let (cache, freed) = (self.cache, Arc::clone(&self.freed));
@@ -46,7 +51,7 @@ impl World {
     }
 }
 
-fn change(cache: &RefCache, core: &Core, object: &Counted, delta: i64) {
+fn change(cache: &RefCache, core: &Core, object: &impl Count, delta: i64) {
     // SAFETY: memory of objects is never reused in these models.
     unsafe { cache.change(core, object, delta) }
 }
@@ -182,6 +187,105 @@ fn exact_during_eviction(reader_first: bool) {
         assert_eq!(unsafe { cache.exact(object, &Spin) }, 2, "the delta was missed or counted twice");
     };
     sync::model::both(reader_first, reader, evictor);
+}
+
+/// An exact read of a count that notes its holders: a core gets a delta, says so, and gives the delta to the object.
+fn exact_of_a_holder(reader_first: bool) {
+    let world = World::new();
+    let (object, other) = (world.listed(), world.object(1));
+    let core = world.model.core(0);
+    let (cache, changed) = (world.cache, Arc::new(AtomicUsizeOfModel::new(0)));
+    // Of one core all are asked.
+    drop(world.model.core(1));
+    let holder = {
+        let changed = Arc::clone(&changed);
+        move || {
+            change(cache, &core, object, 1);
+            changed.store(1, Ordering::Release);
+            change(cache, &core, other, 1);
+        }
+    };
+    let reader = move || {
+        let has_changed = changed.load(Ordering::Acquire) == 1;
+        // SAFETY: never freed in this model.
+        let seen = unsafe { cache.exact(object, &Spin) };
+        assert!(seen == 2 || (seen == 1 && !has_changed), "{seen}: a holder was not asked");
+    };
+    sync::model::both(reader_first, reader, holder);
+}
+
+/// One up by a core that was no holder, then one down by one that was: who counts the second alone has seen what never was.
+fn a_holder_that_comes(reader_first: bool) {
+    let world = World::new();
+    let object = world.listed();
+    let [zero, one] = [0, 1].map(|number| world.model.core(number));
+    let cache = world.cache;
+    change(cache, &one, object, 1);
+    let holders = move || {
+        change(cache, &zero, object, 1);
+        change(cache, &one, object, -1);
+    };
+    let reader = move || {
+        // SAFETY: never freed in this model.
+        assert_ne!(unsafe { cache.exact(object, &Spin) }, 1, "a count that never was");
+    };
+    sync::model::both(reader_first, reader, holders);
+}
+
+/// A delta that came to a cache before its object noted holders, while a core has that begin, and go on.
+fn a_delta_of_before(first: bool) {
+    let world = World::new();
+    let object = world.model.arena().place(Noted::new(1, CountedKind(0))).unwrap();
+    let [zero, one] = [0, 1].map(|number| world.model.core(number));
+    let cache = world.cache;
+    let asker = {
+        let maintain = world.maintainer();
+        move || {
+            maintain(&one);
+            for _ in 0..3 {
+                // SAFETY: never freed in this model.
+                let seen = unsafe { cache.exact_after_fence(&one, object, &Spin) };
+                assert_eq!(seen, 2, "a holder of before was not asked");
+                maintain(&one);
+            }
+        }
+    };
+    change(cache, &zero, object, 1);
+    let maintain = world.maintainer();
+    sync::model::both(first, asker, move || maintain(&zero));
+}
+
+/// A delta that waits in an object that notes its holders is seen from the decision on: the core's slot holds another.
+fn many_of_holders(first: bool) {
+    let world = Arc::new(World::new());
+    let (other, object) = (world.object(1), world.listed());
+    let decided = Arc::new(AtomicUsizeOfModel::new(0));
+    let changer = {
+        let (world, core, decided) = (Arc::clone(&world), world.model.core(0), Arc::clone(&decided));
+        move || {
+            let operation = world.decisions.begin_firm(&core);
+            let (cache, tag) = (world.cache, operation.tag());
+            // SAFETY: never freed in this model.
+            unsafe {
+                cache.prepare_one_of_many(&core, other, 1, tag).unwrap();
+                assert_eq!(cache.prepare_one_of_many(&core, object, 1, tag), Ok(Pending::InObject));
+                operation.commit().unwrap();
+                decided.store(1, Ordering::Release);
+                cache.settle_one_of_many(&core, other, tag, true);
+                cache.settle_one_of_many(&core, object, tag, true);
+            }
+        }
+    };
+    drop(world.model.core(1));
+    let cache = world.cache;
+    let reader = move || {
+        let is_decided = decided.load(Ordering::Acquire) == 1;
+        // SAFETY: never freed in this model.
+        let seen = unsafe { cache.exact(object, &Spin) };
+        assert!(seen == 2 || (seen == 1 && !is_decided), "{seen}");
+    };
+    sync::model::both(first, changer, reader);
+    assert_eq!(object.applied(), 2);
 }
 
 fn eager_releases(first: bool) {
@@ -387,6 +491,27 @@ fn exact_reads_are_exact() {
     for first in [false, true] {
         sync::model::explore(3, 10, move || exact_during_eviction(first));
         sync::model::must_catch("refcache: single collect", 3, move || exact_during_eviction(first));
+    }
+}
+
+#[test]
+fn holders_are_enough_to_ask() {
+    for first in [false, true] {
+        sync::model::explore(3, 10, move || exact_of_a_holder(first));
+        for fault in ["percpu: a holder is not noted", "refcache: a core is struck off before its delta is applied"] {
+            sync::model::must_catch(fault, 3, move || exact_of_a_holder(first));
+        }
+        sync::model::explore(2, 10, move || a_holder_that_comes(first));
+        sync::model::must_catch("refcache: holders are looked at once", 2, move || a_holder_that_comes(first));
+        sync::model::explore(2, 10, move || many_of_holders(first));
+    }
+}
+
+#[test]
+fn a_list_of_holders_waits_for_all_that_came_before() {
+    for first in [false, true] {
+        sync::model::explore(1, 10, move || a_delta_of_before(first));
+        sync::model::must_catch("percpu: a list is whole at once", 1, move || a_delta_of_before(first));
     }
 }
 

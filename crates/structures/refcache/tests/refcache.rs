@@ -9,7 +9,7 @@ use std::thread::ScopedJoinHandle;
 use commit::Decisions;
 use percpu::{Arena, ArenaConfig, Core, HeapRegion, OutOfMemory, OwnerId};
 use proptest::prelude::*;
-use refcache::{Counted, CountedKind, Maintained, RefCache, RefCacheConfig, WeakRef};
+use refcache::{Count, Counted, CountedKind, Maintained, Noted, RefCache, RefCacheConfig, WeakRef};
 use sync::Spin;
 
 fn owner() -> OwnerId {
@@ -29,12 +29,12 @@ fn object(arena: &Arena, count: i64) -> &Counted {
 }
 
 /// Counts safely: the objects of these tests live as long as their arena.
-fn change(cache: &RefCache, core: &Core, object: &Counted, delta: i64) {
+fn change(cache: &RefCache, core: &Core, object: &impl Count, delta: i64) {
     // SAFETY: placed in the arena for good.
     unsafe { cache.change(core, object, delta) }
 }
 
-fn exact(cache: &RefCache, object: &Counted) -> i64 {
+fn exact(cache: &RefCache, object: &impl Count) -> i64 {
     // SAFETY: placed in the arena for good.
     unsafe { cache.exact(object, &Spin) }
 }
@@ -53,6 +53,40 @@ fn an_arena_that_is_too_small_is_an_error() {
         let config = RefCacheConfig { slots_per_core, seed: 1 };
         assert_eq!(RefCache::create(arena, decisions, config).err(), Some(OutOfMemory));
     }
+}
+
+/// Cores 3 and 11 of 20 change a count, and all read it: soon these two are asked alone. Each reading is exact, also when
+/// more cores change it than the list has room for, and when they have stopped.
+#[test]
+fn of_many_cores_those_are_asked_that_have_changed_a_count() {
+    with_cache(20, 4, |arena, _, cache| {
+        let cores: Vec<_> = (0..20).map(|number| arena.claim(number, owner()).unwrap()).collect();
+        let object = arena.place(Noted::new(1, CountedKind(1))).unwrap();
+        let mut count = 1;
+        let mut turn = |changing: &[usize]| {
+            for core in &cores {
+                if changing.contains(&core.index().get()) {
+                    change(cache, core, object, 1);
+                    count += 1;
+                }
+                // Behind what the core has changed.
+                sync::atomic::fence(sync::atomic::Ordering::SeqCst);
+                // SAFETY: placed in the arena for good.
+                assert_eq!(unsafe { cache.exact_after_fence(core, object, &Spin) }, count);
+            }
+            assert_eq!(exact(cache, object), count);
+            cores.iter().for_each(|core| _ = maintain(cache, core, |_, _| panic!("it is in use")));
+            object.has_list()
+        };
+        let turns_until = |turn: &mut dyn FnMut() -> bool| (0..60).find(|_| turn());
+        let first = turns_until(&mut || turn(&[3, 11])).expect("a list");
+        assert!(first >= 3, "{first}: what was changed before the list has to come to the object");
+        assert!((0..20).all(|_| turn(&[3, 11])), "it stays");
+        assert!(turn(&[3, 11, 5]), "there is room for one more");
+        assert!(!turn(&[3, 11, 5, 7]), "there is none");
+        assert!(!(0..20).any(|_| turn(&[3, 11, 5, 7])), "a list would be of no use");
+        turns_until(&mut || turn(&[7])).expect("a list again");
+    });
 }
 
 /// How often two cores maintain in turn until an object of this kind is freed that core 0 gives up.

@@ -19,7 +19,7 @@
 //!
 //! **Silent cores** have not reported in the round before. Where the user can tell from outside that a core was quiet
 //! (`epoch`: not pinned), whoever reports looks at them in their place, at once; a core that reported in the round before is
-//! looked at when somebody has come back twice in vain. Where only the core itself can tell (`refcache`: it has flushed),
+//! looked at when somebody has come back eight times in vain. Where only the core itself can tell (`refcache`: it has flushed),
 //! a round waits for all that were ever on-line.
 //!
 //! **Two that share lines.** Structures that are maintained one after the other have their words in the same lines, which
@@ -49,8 +49,11 @@ use crate::state::{MOST_IN_WORD, State, Words};
 const GROUP_CORES: usize = if cfg!(any(loom, shuttle)) { 2 } else { MOST_IN_WORD };
 /// The first round, so that zero can mean "never".
 const FIRST_ROUND: u64 = 2;
-/// Who has reported in vain so often looks at cores that used to report by themselves, and does what others left undone.
+/// Who has reported in vain so often looks at silent cores again, and does what others left undone.
 const PATIENCE: u64 = 2;
+/// Who has reported in vain so often looks at cores that used to report by themselves. So many times as fast as others a core
+/// may be without taking lines from them.
+const PATIENCE_WITH_DILIGENT: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
 /// Where so many of a group report, a core does so at every second call: the line of the group then comes to each half as
 /// often.
 const COMPANY: u32 = 8;
@@ -211,8 +214,9 @@ impl Rounds {
             }
         }
         reporter.rests.set(u64::from(words.diligent_before().count_ones() >= COMPANY));
-        let is_patient = reporter.in_vain.get() < PATIENCE;
-        let round_of = Round { number: round, is_patient, is_quiet };
+        let in_vain = reporter.in_vain.get();
+        let is_patient = in_vain < PATIENCE;
+        let round_of = Round { number: round, is_patient: in_vain < PATIENCE_WITH_DILIGENT, is_quiet };
         let state = old.with(bit);
         let is_waited_for = |group| state.is_complete() || self.awaited(core, group, state, is_quiet) != 0;
         let advanced = (counts || !is_patient || !is_waited_for(group)) && self.go_on(core, group, state, &round_of);

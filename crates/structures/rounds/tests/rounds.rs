@@ -68,14 +68,16 @@ fn who_is_never_heard_of_is_looked_at_at_once() {
 }
 
 #[test]
-fn who_reported_is_waited_for_until_somebody_has_come_back_twice() {
+fn who_reported_is_waited_for_until_somebody_has_come_back_often() {
     let world = World::new(2);
     let all = Reporters::new(&world, 2);
     let advanced = |number| all.report(number, Some(&|_, _| true)).advanced;
     assert!(advanced(0), "the other one has never reported");
     assert!(!advanced(1), "seen in its place: late");
     assert!(advanced(0), "it was seen before");
-    assert_eq!([0; 4].map(|_| advanced(0)), [false, false, true, true], "and then it is waited for, once");
+    let times = if cfg!(shuttle) { 2 } else { 8 };
+    assert!((0..times).all(|_| !advanced(0)), "and then it is waited for, once");
+    assert!((0..2).all(|_| advanced(0)));
 }
 
 #[test]

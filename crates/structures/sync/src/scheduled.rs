@@ -169,7 +169,7 @@ pub fn access(address: usize, is_change: bool) {
     let access = (address, is_change);
     let is_switch =
         CHOOSER.with(|chooser| chooser.borrow_mut().as_mut().map_or(Some(false), |it| it.is_switch(access)));
-    if is_switch.unwrap_or_else(|| std::thread::panicking() || panic!("threads go on for ever")) {
+    if is_switch.unwrap_or_else(|| std::thread::panicking() || panic!("threads go on forever")) {
         shuttle::thread::yield_now();
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kernel_naming::Holder;
-use program_naming::{Block, BlockAccess, DataName, Loaded, Rule};
+use program_naming::{Block, BlockAccess, DataName, Loaded, Rule, WrappedName};
 
 use crate::blocks::{BlockCapture, BlockState};
 use crate::record::{Access, SharedLine};
@@ -124,8 +124,12 @@ impl LoadedNames {
         self.loaded.frames(address)
     }
 
-    /// What the byte at an address of a line is called.
+    /// What the byte at an address of a line is called: where an adapter's type is around a library's, by the library's.
     pub fn name(&mut self, line: &SharedLine, address: u64) -> PlaceName {
+        self.name_in(line, address, own_name)
+    }
+
+    fn name_in(&mut self, line: &SharedLine, address: u64, of_block: fn(&Block, u64) -> PlaceName) -> PlaceName {
         let holding = captures(line).filter(|capture| holds(capture, address));
         // A block that lives before one that lived.
         let capture = holding.min_by_key(|capture| capture.state as u32);
@@ -133,15 +137,18 @@ impl LoadedNames {
             return PlaceName { object, field, place: String::new() };
         }
         match capture {
-            Some(capture) if capture.state != BlockState::Header => self.block(capture, line, address),
+            Some(capture) if capture.state != BlockState::Header => {
+                let offset = address - capture.address;
+                of_block(&self.block(capture, line), offset)
+            }
             Some(_) => kind("header of a block, the C library's allocator"),
             None => kind("memory outside of blocks"),
         }
     }
 
-    /// The block or variable that an address of a line lies in.
+    /// The block or variable that an address of a line lies in: as a whole, whatever it has a library's part in.
     pub fn holder(&mut self, line: &SharedLine, address: u64) -> Option<Holder> {
-        let PlaceName { object, place, .. } = self.name(line, address);
+        let PlaceName { object, place, .. } = self.name_in(line, address, whole_name);
         let name = if place.is_empty() { object } else { format!("{object} ({place})") };
         let variable = self.loaded.variable_start(address);
         let block = || captures(line).filter(|capture| holds(capture, address)).map(|capture| capture.address).next();
@@ -156,7 +163,7 @@ impl LoadedNames {
         (captures(line).map(relative).collect(), is_data.then_some(line.address))
     }
 
-    fn block(&mut self, capture: BlockCapture, line: &SharedLine, address: u64) -> PlaceName {
+    fn block(&mut self, capture: BlockCapture, line: &SharedLine) -> Arc<Block> {
         let (start, size_bytes) = (capture.address, capture.size_bytes);
         let key = (capture.sites, size_bytes);
         if !self.blocks.contains_key(&key) {
@@ -175,14 +182,26 @@ impl LoadedNames {
                 }
             };
         }
-        let remark = block.rule.map_or("", Rule::remark);
-        let place = [block.place.as_str(), remark].into_iter().filter(|part| !part.is_empty());
-        PlaceName {
-            object: block.label.clone(),
-            field: block.field(address - start),
-            place: place.collect::<Vec<_>>().join("; "),
-        }
+        block
     }
+}
+
+/// A block's name by its own type.
+fn whole_name(block: &Block, offset: u64) -> PlaceName {
+    PlaceName { object: block.label.clone(), field: block.field(offset), place: asked_by(block, "") }
+}
+
+/// A block's name by the library's own type.
+fn own_name(block: &Block, offset: u64) -> PlaceName {
+    let Some(WrappedName { label, field, within }) = block.wrapped(offset) else { return whole_name(block, offset) };
+    PlaceName { object: label, field, place: asked_by(block, &format!("in {within}")) }
+}
+
+/// Who asked for a block and which rule told its type, after what else is said.
+fn asked_by(block: &Block, before: &str) -> String {
+    let remark = block.rule.map_or("", Rule::remark);
+    let parts = [before, block.place.as_str(), remark].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 fn captures(line: &SharedLine) -> impl Iterator<Item = BlockCapture> {

@@ -80,9 +80,37 @@ pub struct Block {
     of_type: Option<(Arc<Unit>, Entry)>,
     /// Where the control bytes of a hash table begin, in front of which its entries end.
     control: Option<u64>,
+    /// Where the adapter is from that was written to try a library, if the block is in a type of the adapter's.
+    adapter: Option<Arc<str>>,
+}
+
+/// What an adapter's type wraps at an offset of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrappedName {
+    /// The library's type.
+    pub label: String,
+    /// The innermost field at the offset, within that type.
+    pub field: String,
+    /// Where in the adapter's type it is: `struct queue.ring`.
+    pub within: String,
 }
 
 impl Block {
+    /// The library's own type and field at an offset, where the block is of a type that the adapter has around them.
+    #[must_use]
+    pub fn wrapped(&self, offset: u64) -> Option<WrappedName> {
+        let (unit, entry) = self.of_type.as_ref()?;
+        if self.label.ends_with("[]") || matches!(self.rule, Some(Rule::Head | Rule::HashTable)) {
+            return None;
+        }
+        let found = unit.wrapped_at(*entry, offset, self.adapter.as_deref()?)?;
+        Some(WrappedName {
+            label: unit.name(found.of_type)?,
+            field: unit.field_at(found.of_type, found.offset),
+            within: format!("{}.{}", self.label, found.path),
+        })
+    }
+
     /// The innermost field at an offset of the block; the offset itself if no type is known.
     #[must_use]
     pub fn field(&self, offset: u64) -> String {
@@ -127,7 +155,8 @@ fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockA
     match found {
         Some((label, rule, unit, entry)) => {
             let control = (rule == Rule::HashTable).then(|| control_bytes(&unit, entry, size_bytes)).flatten();
-            Block { label, place, rule: Some(rule), size_bytes, of_type: Some((unit, entry)), control }
+            let adapter = adapter(loaded, sites);
+            Block { label, place, rule: Some(rule), size_bytes, of_type: Some((unit, entry)), control, adapter }
         }
         None => Block {
             label: format!("block of {size_bytes} bytes"),
@@ -136,8 +165,14 @@ fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockA
             size_bytes,
             of_type: None,
             control: None,
+            adapter: None,
         },
     }
+}
+
+/// Where the adapter is from among the modules that asked for a block.
+fn adapter(loaded: &mut Loaded, sites: &[u64]) -> Option<Arc<str>> {
+    sites.iter().find_map(|&site| loaded.module_at(site)?.0.adapter())
 }
 
 type Typed = (String, Rule, Arc<Unit>, Entry);

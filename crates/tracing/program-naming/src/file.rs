@@ -6,7 +6,7 @@ use addr2line::{Context, Loader, demangle_auto};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use crate::separate;
+use crate::separate::{self, Separate};
 
 /// Why a file cannot be used for naming.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,7 @@ pub struct ProgramFile {
     segments: Vec<Segment>,
     /// By first address.
     variables: Vec<Variable>,
+    passed_over: Option<String>,
 }
 
 impl ProgramFile {
@@ -93,19 +94,28 @@ impl ProgramFile {
         let bytes = std::fs::read(path).map_err(|problem| ProgramNamingError::Unreadable { path: shown(), problem })?;
         let (segments, variables) = read(&bytes).map_err(|error| not_elf(error.to_string()))?;
         let separate = object::File::parse(&*bytes).ok().filter(|file| with_debug_file && !file.has_debug_symbols());
-        let separate = separate.and_then(|file| separate::debug_file(&file));
+        let Separate { file: separate, of_other_build } =
+            separate.map(|file| separate::debug_file(&file)).unwrap_or_default();
+        let passed_over = of_other_build
+            .map(|other| format!("{}: its debug information, {}, is of another build", shown(), other.display()));
         let loader = separate.as_ref().and_then(|path| Loader::new(path).ok());
         let loader = match loader {
             Some(loader) => loader,
             None => Loader::new(path).map_err(|error| not_elf(error.to_string()))?,
         };
-        let mut file = Self { loader, segments, variables };
+        let mut file = Self { loader, segments, variables, passed_over };
         if let Some(Ok((_, variables))) = separate.and_then(|path| std::fs::read(path).ok()).map(|bytes| read(&bytes)) {
             file.variables.extend(variables);
             file.variables.sort();
             file.variables.dedup_by_key(|variable| variable.0);
         }
         Ok(file)
+    }
+
+    /// What there was for the file, but was not used, and why.
+    #[must_use]
+    pub fn passed_over(&self) -> Option<&str> {
+        self.passed_over.as_deref()
     }
 
     /// The address of what stands at an offset of the file.

@@ -15,7 +15,7 @@ mod receive;
 mod relocatable;
 mod separate;
 
-pub use allocation::{Block, BlockAccess, Rule};
+pub use allocation::{Block, BlockAccess, Rule, WrappedName};
 pub use file::{CodeName, ProgramFile, ProgramNamingError};
 pub use loaded::{DataName, Loaded};
 pub use relocatable::RelocatableFile;

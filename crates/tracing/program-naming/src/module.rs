@@ -37,6 +37,8 @@ pub struct Module {
     unit_starts: Vec<usize>,
     /// Global variables with the units that tell their types; read when first asked for.
     globals: Option<HashMap<u64, (Arc<Unit>, usize)>>,
+    /// Where the adapter that this file has is from; looked for when first asked for.
+    adapter: Option<Option<Arc<str>>>,
 }
 
 impl Module {
@@ -58,6 +60,7 @@ impl Module {
             units: HashMap::new(),
             unit_starts: Vec::new(),
             globals: None,
+            adapter: None,
         };
         if let Ok(bytes) = std::fs::read(path)
             && let Ok(file) = object::File::parse(&*bytes)
@@ -66,7 +69,7 @@ impl Module {
             (module.own_code, module.own_data) = (module.code.clone(), module.data.clone());
             module.pieces = face::pieces(&file);
             if module.dwarf.is_none()
-                && let Some(bytes) = separate::debug_file(&file).and_then(|path| std::fs::read(path).ok())
+                && let Some(bytes) = separate::debug_file(&file).file.and_then(|path| std::fs::read(path).ok())
                 && let Ok(file) = object::File::parse(&*bytes)
             {
                 module.read(&file);
@@ -209,6 +212,22 @@ impl Module {
             self.globals = Some(self.read_globals());
         }
         self.globals.as_ref()?.get(&address).map(|(unit, entry)| (Arc::clone(unit), *entry))
+    }
+
+    /// Where the adapter for a library that this file has is from: its source file, or crate. What is from there was written
+    /// to try the library, and is none of it.
+    pub(crate) fn adapter(&mut self) -> Option<Arc<str>> {
+        if self.adapter.is_none() {
+            self.adapter = Some(self.find_adapter());
+        }
+        self.adapter.clone().flatten()
+    }
+
+    fn find_adapter(&mut self) -> Option<Arc<str>> {
+        self.own_data.iter().find(|(_, _, name)| name.starts_with("commutant_adapter"))?;
+        let dwarf = self.dwarf.clone()?;
+        let places = self.starts(&dwarf).to_vec();
+        places.into_iter().find_map(|place| self.unit_at(place)?.adapter.clone())
     }
 
     fn read_globals(&mut self) -> HashMap<u64, (Arc<Unit>, usize)> {

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 /// What an object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     File,
     Directory,
@@ -51,7 +51,7 @@ impl Kind {
 pub(crate) type Time = (i64, u32);
 
 /// Attributes of an object, without the time of its last access.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Attributes {
     pub(crate) kind: Kind,
     /// The twelve bits of rights, set-id and sticky.
@@ -102,6 +102,15 @@ impl Attributes {
                 == (other.kind, other.size_bytes, other.modified, other.changed)
     }
 
+    /// Whether a name leads to the same object with the same data. Of an object with several names the time of change says nothing: it
+    /// moves when another name comes or goes.
+    pub(crate) fn is_same_under_name(&self, other: &Attributes) -> bool {
+        let has_one_name = self.links == 1 && other.links == 1;
+        self.identity() == other.identity()
+            && (self.kind, self.size_bytes, self.modified) == (other.kind, other.size_bytes, other.modified)
+            && (!has_one_name || self.changed == other.changed)
+    }
+
     /// Whether `stat` says the same. Which inode holds a file is not asked; of a directory, its size is the file system's affair.
     pub(crate) fn is_same_to_stat(&self, other: &Attributes) -> bool {
         let size = |attributes: &Attributes| (attributes.kind != Kind::Directory).then_some(attributes.size_bytes);
@@ -109,6 +118,12 @@ impl Attributes {
             && size(self) == size(other)
             && (self.links, self.modified, self.changed, self.special)
                 == (other.links, other.modified, other.changed, other.special)
+    }
+
+    /// Whether a copy of it keeps the same, besides the bytes. How many names it has, and when it was changed, a copy does not keep.
+    pub(crate) fn is_same_to_copy(&self, other: &Attributes) -> bool {
+        self.has_same_rights(other)
+            && (self.size_bytes, self.modified, self.special) == (other.size_bytes, other.modified, other.special)
     }
 
     /// As words of a line.

@@ -66,6 +66,8 @@ pub(crate) struct Change {
     pub(crate) object: Option<Object>,
     /// The change, and each one that it brings with it below.
     pub(crate) items: Vec<(Place, Label)>,
+    /// Of a file that others have changed as well: its bytes with both changes.
+    pub(crate) merged: Option<Vec<u8>>,
 }
 
 /// All changes of a layer, and the directories in which it changes names or attributes, or through which it does so.
@@ -77,6 +79,13 @@ pub(crate) struct Changes {
     pub(crate) left_out: Vec<Place>,
     /// Changes that are not wanted.
     pub(crate) unwanted: Vec<Place>,
+}
+
+impl Changes {
+    /// Files whose bytes are merged with those of others.
+    pub(crate) fn merged(&self) -> impl Iterator<Item = &Place> {
+        self.changes.iter().filter(|change| change.merged.is_some()).map(|change| &change.place)
+    }
 }
 
 /// What a layer changes in a tree, as far as `wanted` says so of a place.
@@ -129,7 +138,7 @@ impl Reader<'_> {
             return false;
         }
         let items = vec![(place.clone(), Label::Deleted)];
-        self.found.changes.push(Change { place, what: What::Remove, base, object: None, items });
+        self.found.changes.push(Change { place, what: What::Remove, base, object: None, items, merged: None });
         true
     }
 
@@ -152,7 +161,7 @@ impl Reader<'_> {
             self.keep_owner(&place, &mut object, base)?;
         }
         let what = if base.is_some() { What::Replace } else { What::Create };
-        self.found.changes.push(Change { place, what, base, object: Some(object), items });
+        self.found.changes.push(Change { place, what, base, object: Some(object), items, merged: None });
         Ok(true)
     }
 
@@ -160,7 +169,7 @@ impl Reader<'_> {
     /// the command's: of two that count from 0 to 1 one has to count again.
     fn is_as_found(&self, place: &Place, base: Option<&Attributes>) -> bool {
         match (self.looks.name(place), base) {
-            (Some(Answer::Attributes(then)), Some(base)) => base.is_same_version(then),
+            (Some(Answer::Attributes(then)), Some(base)) => base.is_same_under_name(then),
             _ => true,
         }
     }
@@ -213,7 +222,14 @@ impl Reader<'_> {
                 object.attributes.modified = now.modified;
             }
             let items = vec![(place.clone(), Label::ChangedAttributes)];
-            self.found.changes.push(Change { place, what: What::Attributes, base, object: Some(object), items });
+            self.found.changes.push(Change {
+                place,
+                what: What::Attributes,
+                base,
+                object: Some(object),
+                items,
+                merged: None,
+            });
         }
         Ok(())
     }

@@ -71,8 +71,9 @@ impl Checker<'_> {
             if then.agrees_with(question, &now) || self.is_own_affair(place, question, then, &now) {
                 continue;
             }
-            let is_of_merged_data =
-                is_merged && matches!(question, Question::Data { .. } | Question::Size | Question::Attributes);
+            let is_of_data =
+                matches!(question, Question::Data { .. } | Question::Size | Question::Attributes | Question::Copy);
+            let is_of_merged_data = is_merged && is_of_data;
             if is_of_merged_data || self.is_other_name(place, question, then, &now) {
                 continue;
             }
@@ -166,7 +167,7 @@ impl Checker<'_> {
             return;
         }
         if let Answer::Attributes(now) = self.tree.ask(place, &Question::Name)
-            && !now.is_same_version(then)
+            && !now.is_same_under_name(then)
         {
             self.refuse(place, "version", version(then), version(&now));
         }
@@ -197,7 +198,7 @@ impl Question {
             Question::Listing | Question::Data { .. } | Question::Target => 1,
             Question::Size | Question::Version => 2,
             Question::Extended(_) | Question::ExtendedNames => 3,
-            Question::Attributes => 4,
+            Question::Attributes | Question::Copy => 4,
         }
     }
 
@@ -205,7 +206,8 @@ impl Question {
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Question::Name => "name",
-            Question::Attributes => "attributes",
+            // What a copy keeps are attributes, too.
+            Question::Attributes | Question::Copy => "attributes",
             Question::Size => "size",
             Question::Version => "version",
             Question::Listing => "listing",
@@ -217,7 +219,8 @@ impl Question {
     }
 }
 
-fn version(attributes: &Attributes) -> String {
+/// A version of a file, for messages.
+pub(crate) fn version(attributes: &Attributes) -> String {
     format!(
         "{}, {} bytes, of {}",
         attributes.kind.name(),

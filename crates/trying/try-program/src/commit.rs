@@ -15,7 +15,9 @@ use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::journal;
 use crate::layer;
+use crate::live::{self, Live};
 use crate::looks::Looks;
+use crate::merging;
 use crate::mounted;
 use crate::ownership::Ownership;
 use crate::place::Place;
@@ -63,19 +65,13 @@ impl Drop for Committing {
 pub(crate) enum Merging {
     /// Nothing: what the command has seen must be so.
     None,
-    /// Names and bytes that others have changed, where the command has changed others.
+    /// Names of a directory, and bytes of a file, that others have changed, where the command has changed others of it.
     Disjoint,
 }
 
 /// The tree, without what the command did not see.
 pub(crate) fn tree_of(workspace: &Workspace) -> Result<Tree, Failure> {
     Tree::open("/".as_ref(), workspace.unseen()).map_err(Failure::doing("/"))
-}
-
-/// The layer of changes of a workspace.
-pub(crate) fn layer_of(workspace: &Workspace) -> Result<Tree, Failure> {
-    let upper = workspace.path.join("upper");
-    Tree::open(&upper, []).map_err(Failure::doing(upper.display()))
 }
 
 /// What a workspace would change now.
@@ -85,7 +81,7 @@ pub(crate) fn changes_of(
     looks: &Looks,
     filter: &Filter,
 ) -> Result<Changes, Failure> {
-    let layer = layer_of(workspace)?;
+    let layer = layer::open(workspace)?;
     let root = layer::read(&layer, workspace.right)?;
     changes::of_layer(&layer, root, tree, looks, &Ownership::current(workspace.right), &|place| filter.wants(place))
 }
@@ -122,8 +118,22 @@ pub(crate) fn lock_tree() -> Result<OwnedFd, Failure> {
     }
 }
 
+/// When others see what a commit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Showing {
+    /// Each path at a moment of its own.
+    ByPath,
+    /// All at one moment.
+    AtOnce,
+}
+
 /// Commits a workspace, or says why it cannot be.
-pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -> Result<Outcome, Failure> {
+pub(crate) fn commit(
+    workspace: &Workspace,
+    filter: &Filter,
+    merging: Merging,
+    showing: Showing,
+) -> Result<Outcome, Failure> {
     if journal::pending(workspace)?.is_some() {
         return Err(Failure::Run(format!(
             "an earlier commit of {0} was cut short: commutant try recover {0}",
@@ -135,16 +145,29 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
     let tree = tree_of(workspace)?;
     publish::remove_staged(workspace, &tree, &[])?;
     let looks = looks_of(workspace)?;
-    let changes = changes_of(workspace, &tree, &looks, filter)?;
+    let mut changes = changes_of(workspace, &tree, &looks, filter)?;
     if changes.changes.is_empty() {
         return Ok(Outcome::Nothing);
     }
     refuse_what_would_go_along(workspace, &changes, &looks, filter)?;
-    let lenient = Leniency { listings: merging == Merging::Disjoint, ..Leniency::default() };
-    let conflicts = check::conflicts(&tree, &looks, &changes, &lenient);
+    let (lenient, overlaps) = match merging {
+        Merging::None => (Leniency::default(), Vec::new()),
+        Merging::Disjoint => {
+            let (merged, overlaps) = merging::merge_files(workspace, &tree, &mut changes)?;
+            (Leniency { listings: true, merged }, overlaps)
+        }
+    };
+    let mut conflicts = check::conflicts(&tree, &looks, &changes, &lenient);
+    conflicts.extend(overlaps);
+    conflicts.sort_by(|one, other| one.place.cmp(&other.place));
+    conflicts.dedup_by(|next, one| next.place == one.place);
     if !conflicts.is_empty() {
         return Ok(Outcome::Refused(changes, conflicts));
     }
+    let mut live = match showing {
+        Showing::ByPath => None,
+        Showing::AtOnce => Some(Live::prepare(workspace, &tree, &changes)?),
+    };
     let stage = publish::open_stage(workspace)?;
     let staged = stage::places(workspace, &tree, &changes.changes, &stage)?;
     let beside: Vec<(Place, String)> = changes
@@ -172,7 +195,12 @@ pub(crate) fn commit(workspace: &Workspace, filter: &Filter, merging: Merging) -
         journal::decide(workspace, &steps)?;
     }
     stops::others_may_come("PUBLICATION");
-    match publish::publish(workspace, &tree, &steps, &looks)? {
+    let covered = live.as_ref().map(Live::below).transpose()?;
+    let tree = tree.below(covered);
+    if let Some(live) = &mut live {
+        live.show()?;
+    }
+    match publish::publish(workspace, &tree, &steps, &looks, live)? {
         Published::Whole => Ok(Outcome::Committed(changes)),
         Published::Foreign(place, why) => {
             let conflict = conflict_at(&tree, &changes, place, why);
@@ -226,7 +254,7 @@ fn prepare_all(
     stage: &OwnedFd,
     staged: &[(Where, String)],
 ) -> Result<Vec<crate::step::Step>, Failure> {
-    let layer = layer_of(workspace)?;
+    let layer = layer::open(workspace)?;
     let mut steps = Vec::new();
     for (change, at) in changes.changes.iter().zip(staged) {
         stops::may_end_here();
@@ -276,6 +304,7 @@ pub(crate) enum Recovered {
 pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
     let _one_at_a_time = lock_tree()?;
     let tree = tree_of(workspace)?;
+    live::recover(workspace, &tree)?;
     let pending = match journal::pending(workspace)? {
         Some((journal::Phase::Done, steps)) => Some((journal::Phase::Done, steps)),
         Some((phase, steps)) => Some((phase, publish::renumber(workspace, &tree, steps)?)),
@@ -288,7 +317,7 @@ pub(crate) fn recover(workspace: &Workspace) -> Result<Recovered, Failure> {
             Ok(Recovered::Nothing)
         }
         Some((journal::Phase::Decided, steps)) => {
-            match publish::publish(workspace, &tree, &steps, &looks_of(workspace)?)? {
+            match publish::publish(workspace, &tree, &steps, &looks_of(workspace)?, None)? {
                 Published::Whole => Ok(Recovered::Finished),
                 Published::Foreign(place, why) => {
                     eprintln!("commutant try: {place}: {why}: the commit is undone");

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! inside                                outside
-//! MOUNTED + the view's descriptor  ──►  answers the kernel from now on
+//! MOUNTED + the view's descriptor, ──►  answers the kernel from now on
+//!           and /proc's if there is one
 //!                                  ◄──  GO
 //! STARTED                          ──►  the command runs
 //! or FAILED + a line               ──►
@@ -38,7 +39,11 @@ pub(crate) struct Listener {
 /// What the run says.
 #[derive(Debug)]
 pub(crate) enum Said {
-    Mounted(OwnedFd),
+    Mounted {
+        device: OwnedFd,
+        /// `/proc` of the run.
+        processes: Option<OwnedFd>,
+    },
     Started,
     Failed(String),
     /// It has ended without a word.
@@ -79,10 +84,10 @@ pub(crate) fn call(name: &str) -> io::Result<UnixStream> {
     UnixStream::connect_addr(&address(name)?)
 }
 
-/// Hands the view's descriptor out, and waits until it is answered.
-pub(crate) fn hand_over(stream: &mut UnixStream, device: impl AsFd) -> io::Result<()> {
-    let descriptors = [device.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Hands the descriptors of the view and of `/proc` out, and waits until the view is answered.
+pub(crate) fn hand_over(stream: &mut UnixStream, device: impl AsFd, processes: Option<&OwnedFd>) -> io::Result<()> {
+    let descriptors: Vec<_> = [device.as_fd()].into_iter().chain(processes.map(AsFd::as_fd)).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(&descriptors));
     rustix::net::sendmsg(&*stream, &[IoSlice::new(&[MOUNTED])], &mut control, SendFlags::NOSIGNAL)?;
@@ -107,17 +112,18 @@ pub(crate) fn say_failed(stream: &mut UnixStream, line: &str) {
 /// Waits for what the run says next.
 pub(crate) fn hear(stream: &mut UnixStream) -> io::Result<Said> {
     let mut first = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let length =
         rustix::net::recvmsg(&*stream, &mut [IoSliceMut::new(&mut first)], &mut control, RecvFlags::CMSG_CLOEXEC)?
             .bytes;
-    let descriptor = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+    let mut descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
         _ => None,
     });
-    Ok(match (length, first[0], descriptor) {
-        (1, MOUNTED, Some(descriptor)) => Said::Mounted(descriptor),
+    let mut descriptors = descriptors.next().into_iter().flatten();
+    Ok(match (length, first[0], descriptors.next()) {
+        (1, MOUNTED, Some(device)) => Said::Mounted { device, processes: descriptors.next() },
         (1, STARTED, _) => Said::Started,
         (1, FAILED, _) => {
             let mut line = Vec::new();

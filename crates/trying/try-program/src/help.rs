@@ -19,7 +19,8 @@ commutant try: run a command, look at what it would change, and commit all of it
   -L D1:D2:…    run over the changes of other workspaces, the first one on top (implies -n)
   -t FILE       write which paths CMD has read, and which it has written
   --retry N     with -y: run CMD again when its commit is refused, N times at most
-  --merge       commit also where others have changed other names of a directory that was listed
+  --merge       commit also where others have changed other names of a directory, or other bytes of a file (with CMD and commit)
+  --live        let all changes become visible at one moment (root; all below one directory)
   --json        one JSON document on standard output; CMD's output goes to standard error
   -v, -h        the version; this help
 

@@ -17,6 +17,13 @@ use crate::failure::Failure;
 use crate::machine::Right;
 use crate::place::Place;
 use crate::tree::{Tree, attributes_of, listing_of};
+use crate::workspace::Workspace;
+
+/// The layer of changes of a workspace.
+pub(crate) fn open(workspace: &Workspace) -> Result<Tree, Failure> {
+    let upper = workspace.path.join("upper");
+    Tree::open(&upper, []).map_err(Failure::doing(upper.display()))
+}
 
 /// What a name of the layer says.
 #[derive(Clone, Debug, PartialEq, Eq)]

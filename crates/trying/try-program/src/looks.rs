@@ -29,7 +29,8 @@ impl Looks {
         Looks { by_place }
     }
 
-    fn of(&self, place: &Place) -> &[(Question, Answer)] {
+    /// What was asked about a place.
+    pub(crate) fn of(&self, place: &Place) -> &[(Question, Answer)] {
         self.by_place.get(place).map_or(&[], Vec::as_slice)
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::path::Path;
 
 use rustix::thread::CapabilitySet;
 
@@ -47,12 +48,15 @@ pub(crate) fn right() -> Right {
 
 /// Whether all is there that a run needs, as far as it can be known before; the error is one line with what to do.
 pub(crate) fn check(right: Right) -> Result<(), String> {
+    if !Path::new("/proc/self").exists() {
+        return Err("/proc is not mounted, by which a run finds itself: mount -t proc proc /proc".to_owned());
+    }
     match File::options().read(true).write(true).open("/dev/fuse") {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(
                 "/dev/fuse does not exist, by which looks are recorded: load it (modprobe fuse), or give it to the \
-                        container (--device /dev/fuse)"
+                        container (--device /dev/fuse) or the chroot (mount --rbind /dev, from outside)"
                     .to_owned(),
             );
         }

@@ -5,6 +5,8 @@
 //!   record   each first look: a question, an answer     question.rs, record.rs, tree.rs
 //! summary    what the layer changes                     layer.rs, changes.rs, report.rs
 //! commit     ask again, stage, decide, publish          check.rs, stage.rs, journal.rs, step.rs, publish.rs, commit.rs
+//!   live     all of it visible at one moment            live.rs
+//!   merge    others' bytes of a file and the command's  merging.rs, merge.rs
 //! recover    end what was cut short                     commit.rs
 //! ```
 #![forbid(unsafe_code)]
@@ -37,10 +39,18 @@ mod journal;
 #[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
+mod live;
+#[cfg(target_os = "linux")]
 mod looks;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod merge;
+#[cfg(target_os = "linux")]
+mod merging;
 mod mounted;
+#[cfg(target_os = "linux")]
+mod mounting;
 #[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::commit::Merging;
+use crate::commit::{Merging, Showing};
 use crate::failure::Failure;
 use crate::filter::Filter;
 use crate::place::Place;
@@ -32,6 +32,7 @@ pub(crate) struct Options {
     pub(crate) network: Network,
     pub(crate) format: Format,
     pub(crate) merging: Merging,
+    pub(crate) showing: Showing,
     pub(crate) retries: u32,
     pub(crate) filter: Filter,
     pub(crate) hidden: Vec<Place>,
@@ -61,6 +62,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<(Op
         network: Network::Shared,
         format: Format::Text,
         merging: Merging::None,
+        showing: Showing::ByPath,
         retries: 0,
         filter: Filter::default(),
         hidden: Vec::new(),
@@ -155,6 +157,7 @@ fn long_option(
     match name {
         "--json" => options.format = Format::Json,
         "--merge" => options.merging = Merging::Disjoint,
+        "--live" => options.showing = Showing::AtOnce,
         "--format" => {
             options.format = match text(name, value(name)?)?.as_str() {
                 "json" => Format::Json,

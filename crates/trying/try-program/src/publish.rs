@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::attributes::{Attributes, Kind};
 use crate::failure::Failure;
 use crate::journal::{self, Phase};
+use crate::live::Live;
 use crate::looks::Looks;
 use crate::place::Place;
 use crate::question::Answer;
@@ -41,7 +42,14 @@ pub(crate) fn open_stage(workspace: &Workspace) -> Result<OwnedFd, Failure> {
 /// Makes all steps of a decided commit; if one cannot be made, undoes them all.
 ///
 /// `looks` are what the command has seen: a directory that goes must hold that, and nothing that came since.
-pub(crate) fn publish(workspace: &Workspace, tree: &Tree, steps: &[Step], looks: &Looks) -> Result<Published, Failure> {
+/// `live` shows all of them at once, and is hidden when they are made.
+pub(crate) fn publish(
+    workspace: &Workspace,
+    tree: &Tree,
+    steps: &[Step],
+    looks: &Looks,
+    live: Option<Live>,
+) -> Result<Published, Failure> {
     let stage = open_stage(workspace)?;
     for step in steps {
         stops::may_end_here();
@@ -54,8 +62,11 @@ pub(crate) fn publish(workspace: &Workspace, tree: &Tree, steps: &[Step], looks:
                 Trouble::Refused(error) => Published::Refused(step.place.clone(), error),
             });
         }
+        stops::others_may_come("STEP");
     }
     stops::may_end_here();
+    // The layer that it shows is about to go.
+    drop(live);
     make_durable(workspace, tree, steps)?;
     journal::go_on(workspace, Phase::Decided, Phase::Done)?;
     stops::may_end_here();

@@ -13,6 +13,8 @@ pub(crate) enum Question {
     Name,
     /// What does `stat` say?
     Attributes,
+    /// What does a copy of it keep? Asked by the overlay before it copies it.
+    Copy,
     /// Where does the file end?
     Size,
     /// Which version of a file is it? Asked where the kernel reads the file itself, without a question about bytes.
@@ -33,7 +35,7 @@ pub(crate) enum Question {
 pub(crate) type Listed = (Vec<u8>, Kind);
 
 /// What was answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
     /// Nothing of this kind is there.
     Absent,
@@ -63,6 +65,7 @@ impl Answer {
         match (question, self, now) {
             (Question::Name, Answer::Attributes(then), Answer::Attributes(now)) => then.has_same_rights(now),
             (Question::Attributes, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_to_stat(now),
+            (Question::Copy, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_to_copy(now),
             (Question::Version, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_version(now),
             _ => self == now,
         }
@@ -83,6 +86,7 @@ impl Look {
         let question = match &self.question {
             Question::Name => "name".to_owned(),
             Question::Attributes => "attributes".to_owned(),
+            Question::Copy => "copy".to_owned(),
             Question::Size => "size".to_owned(),
             Question::Version => "version".to_owned(),
             Question::Listing => "listing".to_owned(),
@@ -101,6 +105,7 @@ impl Look {
         let question = match words.next()? {
             "name" => Question::Name,
             "attributes" => Question::Attributes,
+            "copy" => Question::Copy,
             "size" => Question::Size,
             "version" => Question::Version,
             "listing" => Question::Listing,
@@ -147,7 +152,9 @@ fn answer_of<'a>(question: &Question, words: &mut (impl Iterator<Item = &'a str>
         _ => {}
     }
     Some(match question {
-        Question::Name | Question::Attributes | Question::Version => Answer::Attributes(Attributes::of_words(words)?),
+        Question::Name | Question::Attributes | Question::Copy | Question::Version => {
+            Answer::Attributes(Attributes::of_words(words)?)
+        }
         Question::Size => Answer::Size(words.next()?.parse().ok()?),
         Question::Listing => {
             let count: usize = words.next()?.parse().ok()?;
@@ -195,7 +202,8 @@ mod tests {
         let pairs = [
             (Question::Name, Answer::Absent),
             (Question::Name, Answer::Attributes(attributes.clone())),
-            (Question::Attributes, Answer::Attributes(attributes)),
+            (Question::Attributes, Answer::Attributes(attributes.clone())),
+            (Question::Copy, Answer::Attributes(attributes)),
             (Question::Version, Answer::Absent),
             (Question::Name, Answer::Fault(13)),
             (Question::Size, Answer::Size(0)),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::changes::Changes;
 use crate::check::Conflict;
+use crate::commit::Merging;
 use crate::looks::Looks;
 use crate::place::Place;
 use crate::question::{Answer, Question};
@@ -51,6 +52,7 @@ impl Document<'_> {
             "attempts": self.attempts,
             "changes": changes,
             "left_out": left_out,
+            "merged": self.changes.iter().flat_map(|changes| changes.merged()).map(Place::to_string).collect::<Vec<_>>(),
             "conflicts": self.conflicts.iter().map(|conflict| self.conflict(conflict)).collect::<Vec<_>>(),
             "error": self.error,
         })
@@ -89,7 +91,7 @@ pub(crate) fn print_changes(changes: &Changes) {
 }
 
 /// Why a commit was refused.
-pub(crate) fn print_conflicts(directory: &Path, conflicts: &[Conflict]) {
+pub(crate) fn print_conflicts(directory: &Path, conflicts: &[Conflict], merging: Merging) {
     eprintln!("commutant try: not committed: what the command has seen is not so any more; nothing was changed");
     for conflict in conflicts {
         let by = match (conflict.changed, conflict.owner) {
@@ -103,6 +105,11 @@ pub(crate) fn print_conflicts(directory: &Path, conflicts: &[Conflict]) {
             eprintln!("  to be written: {}, see {}/upper{}", label.text(), directory.display(), conflict.place);
         }
     }
+    let hint = match merging {
+        Merging::None => "; with --merge it keeps what others changed of other names and bytes",
+        Merging::Disjoint => "",
+    };
+    eprintln!("commutant try: run the command again{hint}");
 }
 
 /// Which paths a run has read, and which it has written, a line each.

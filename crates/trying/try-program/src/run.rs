@@ -34,6 +34,8 @@ pub(crate) struct Running {
     pub(crate) network: Network,
     pub(crate) output: Output,
     pub(crate) between: Vec<PathBuf>,
+    /// Whether the bytes that are read are kept, so that changes of others can be merged with the command's.
+    pub(crate) keeps_read: bool,
 }
 
 /// Runs a command to its end; returns its exit code, 128 and the signal's number if one has ended it.
@@ -44,7 +46,8 @@ pub(crate) fn run(workspace: &mut Workspace, running: &Running) -> Result<u8, Fa
     workspace.write_about()?;
     like_root(workspace)?;
     let record = workspace.next_record()?;
-    let recorder = Recorder::create(&record).map_err(Failure::doing(record.display()))?;
+    let kept = if running.keeps_read { Some(workspace.place_for_read(&record)?) } else { None };
+    let recorder = Recorder::create(&record, kept.as_deref()).map_err(Failure::doing(record.display()))?;
     let recorder = Arc::new(Mutex::new(Some(recorder)));
     let tree = Tree::open("/".as_ref(), workspace.unseen()).map_err(Failure::doing("/"))?;
     let view = View::new(tree, Ownership::current(right), recorder.clone()).map_err(Failure::calling("/"))?;
@@ -71,7 +74,18 @@ pub(crate) fn run(workspace: &mut Workspace, running: &Running) -> Result<u8, Fa
     let status = status.map_err(Failure::doing("waiting for the run"))?;
     signals::go_to(Phase::Between);
     // All processes of the run have ended, and its mounts went with them.
-    answering?.join().map_err(|_| Failure::Run("answering the kernel ended in a panic".to_owned()))?;
+    let answering = match answering {
+        Ok(answering) => answering,
+        // No command began, so that nothing was looked at: an earlier run's changes stay what they were.
+        Err(failure) => {
+            drop(locked(&recorder).take());
+            for path in kept.iter().chain([&record]) {
+                std::fs::remove_file(path).map_err(Failure::doing(path.display()))?;
+            }
+            return Err(failure);
+        }
+    };
+    answering.join().map_err(|_| Failure::Run("answering the kernel ended in a panic".to_owned()))?;
     if let Some(recorder) = locked(&recorder).take() {
         recorder.end().map_err(Failure::doing(record.display()))?;
     }
@@ -102,9 +116,9 @@ fn answer(listener: &Listener, child: &mut Child, view: View) -> Result<JoinHand
         };
         loop {
             match control::hear(&mut stream).map_err(failed())? {
-                Said::Mounted(device) => {
+                Said::Mounted { device, processes } => {
                     let view = view.take().ok_or_else(|| Failure::Run("the run has mounted twice".to_owned()))?;
-                    answering = Some(answer_kernel(view, device)?);
+                    answering = Some(answer_kernel(view.for_run(processes), device)?);
                     control::say_go(&mut stream).map_err(failed())?;
                 }
                 Said::Started => return answering.ok_or_else(|| Failure::Run("the run has no view".to_owned())),

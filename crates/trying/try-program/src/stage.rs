@@ -84,7 +84,11 @@ pub(crate) fn prepare(
     };
     let into = beside.as_ref().unwrap_or(stage);
     let stager = Stager { layer, right, may_link: *at == Where::Workspace };
-    stager.put(&change.place, object, into, name.as_bytes()).map_err(|trouble| match trouble {
+    let put = match &change.merged {
+        Some(bytes) => stager.write(&change.place, object, bytes, into, name.as_bytes()),
+        None => stager.put(&change.place, object, into, name.as_bytes()),
+    };
+    put.map_err(|trouble| match trouble {
         Trouble::Foreign(why) => Failure::Run(format!("preparing {}: {why}", change.place)),
         Trouble::Refused(error) => failed()(error),
     })?;
@@ -146,6 +150,19 @@ impl Stager<'_> {
         let made = rustix::fs::openat(into, &c_name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
         let extended = extended::read(self.layer, place)?;
         give_to(&made, kind, &Extended::new(), &(object.attributes.clone(), extended))
+    }
+
+    /// Makes a file of these bytes, with the attributes of the layer's object and the time of now.
+    fn write(&self, place: &Place, object: &Object, bytes: &[u8], into: &OwnedFd, name: &[u8]) -> Result<(), Trouble> {
+        use std::io::Write;
+        let name = CString::new(name).map_err(|_| Errno::INVAL)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(into, &name, flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(bytes).map_err(crate::tree::errno_of)?;
+        let mut attributes = object.attributes.clone();
+        attributes.modified = attributes_of(&file)?.modified;
+        let extended = extended::read(self.layer, place)?;
+        give_to(&file.into(), Kind::File, &Extended::new(), &(attributes, extended))
     }
 
     /// Copies a file's data, with its holes.

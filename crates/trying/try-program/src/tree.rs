@@ -26,6 +26,8 @@ const ATTEMPTS: usize = 64;
 pub(crate) struct Tree {
     root: OwnedFd,
     hidden: BTreeSet<Place>,
+    /// A directory that is reached by itself, since something lies over it.
+    covered: Option<(Place, OwnedFd)>,
 }
 
 /// What holds a change of attributes that a kernel's overlay keeps for itself.
@@ -37,7 +39,12 @@ impl Tree {
     /// The tree below `root`.
     pub(crate) fn open(root: &Path, hidden: impl IntoIterator<Item = Place>) -> io::Result<Tree> {
         let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Tree { root, hidden: hidden.into_iter().collect() })
+        Ok(Tree { root, hidden: hidden.into_iter().collect(), covered: None })
+    }
+
+    /// The same tree, where something may lie over a directory: what is in that is found as before.
+    pub(crate) fn below(self, covered: Option<(Place, OwnedFd)>) -> Tree {
+        Tree { covered, ..self }
     }
 
     pub(crate) fn is_hidden(&self, place: &Place) -> bool {
@@ -48,6 +55,13 @@ impl Tree {
     pub(crate) fn open_at(&self, place: &Place, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let mut rest = place.relative();
         let mut from: Option<OwnedFd> = None;
+        if let Some((directory, covered)) = &self.covered
+            && place.is_at_or_below(directory)
+        {
+            rest = &rest[directory.relative().len()..];
+            rest = rest.strip_prefix(b"/").unwrap_or(rest);
+            from = Some(covered.try_clone().map_err(|_| Errno::MFILE)?);
+        }
         while rest.len() > LONGEST_PATH_BYTES {
             let cut = rest[..LONGEST_PATH_BYTES].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
             let next = self.open_below(from.as_ref(), &rest[..cut], OFlags::PATH | OFlags::DIRECTORY)?;
@@ -137,7 +151,7 @@ impl Tree {
     /// Asks a question about a place.
     pub(crate) fn ask(&self, place: &Place, question: &Question) -> Answer {
         let answered = match question {
-            Question::Name | Question::Attributes | Question::Version => {
+            Question::Name | Question::Attributes | Question::Copy | Question::Version => {
                 self.attributes(place).map(|found| found.map_or(Answer::Absent, Answer::Attributes))
             }
             Question::Size => self

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::changes::Changes;
-use crate::commit::{self, Outcome, Recovered};
+use crate::commit::{self, Merging, Outcome, Recovered};
 use crate::failure::{Failure, REFUSED};
 use crate::filter::Filter;
 use crate::options::{self, Format, Options, Then, Verb};
@@ -51,6 +51,7 @@ fn run_command(options: &Options, command: Vec<OsString>, explored: Option<&Path
         network: options.network,
         output: if options.format == Format::Json { Output::ToErrors } else { Output::AsIs },
         between,
+        keeps_read: options.merging == Merging::Disjoint,
     };
     let given = explored.or(options.workspace.as_deref());
     let mut attempts = 0;
@@ -154,7 +155,7 @@ impl End<'_> {
     }
 
     fn commit(&self, workspace: Workspace, filter: &Filter) -> Result<Option<u8>, Failure> {
-        let outcome = commit::commit(&workspace, filter, self.options.merging)?;
+        let outcome = commit::commit(&workspace, filter, self.options.merging, self.options.showing)?;
         if let Outcome::Refused(..) = outcome
             && self.attempts <= self.options.retries
         {
@@ -166,7 +167,7 @@ impl End<'_> {
             }
             return Ok(None);
         }
-        let code = say_outcome(&outcome, &workspace, self.options.format, Some((self.code, self.attempts)));
+        let code = say_outcome(&outcome, &workspace, self.options, Some((self.code, self.attempts)));
         match outcome {
             Outcome::Refused(..) => eprintln!("commutant try: the changes are in {}", workspace.path.display()),
             _ => self.discard(workspace)?,
@@ -263,19 +264,19 @@ fn commit_directory(options: &Options, directory: &Path) -> Result<u8, Failure> 
              command again with -y and these options"
         )));
     }
-    let outcome = commit::commit(&workspace, &options.filter, options.merging)?;
-    Ok(say_outcome(&outcome, &workspace, options.format, None))
+    let outcome = commit::commit(&workspace, &options.filter, options.merging, options.showing)?;
+    Ok(say_outcome(&outcome, &workspace, options, None))
 }
 
 /// Says what became of a commit; the exit code.
-fn say_outcome(outcome: &Outcome, workspace: &Workspace, format: Format, ran: Option<(u8, u32)>) -> u8 {
+fn say_outcome(outcome: &Outcome, workspace: &Workspace, options: &Options, ran: Option<(u8, u32)>) -> u8 {
     let none = Vec::new();
     let (name, code, changes, conflicts) = match outcome {
         Outcome::Nothing => ("nothing", 0, None, &none),
         Outcome::Committed(changes) => ("committed", 0, Some(changes), &none),
         Outcome::Refused(changes, conflicts) => ("refused", REFUSED, Some(changes), conflicts),
     };
-    if format == Format::Json {
+    if options.format == Format::Json {
         let document = Document {
             outcome: name,
             exit_code: code,
@@ -289,7 +290,11 @@ fn say_outcome(outcome: &Outcome, workspace: &Workspace, format: Format, ran: Op
         put(&document.json());
     }
     if code != 0 {
-        report::print_conflicts(&workspace.path, conflicts);
+        report::print_conflicts(&workspace.path, conflicts, options.merging);
+    } else {
+        for place in changes.iter().flat_map(|changes| changes.merged()) {
+            eprintln!("commutant try: {place}: merged with what others have changed in it");
+        }
     }
     code
 }

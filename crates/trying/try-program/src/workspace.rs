@@ -4,6 +4,7 @@
 //! DIR/about              what it is of: version, user, hidden paths          one line each
 //! DIR/upper  DIR/work    the overlay's layer of changes, and its own room
 //! DIR/records/1, 2, …    the looks of each run                               record.rs
+//! DIR/read/1, 2, …       with --merge: the bytes that it has read             record.rs
 //! DIR/view   DIR/root    where the run's own mounts are made; empty outside of it
 //! DIR/stage              what a commit publishes, and what it replaces       stage.rs
 //! DIR/journal            a commit that is decided                            journal.rs
@@ -28,7 +29,8 @@ use crate::stops::planted;
 const FIRST_LINE: &str = "commutant-try workspace 1";
 const ABOUT: &str = "about";
 /// Its folders.
-pub(crate) const FOLDERS: [&str; 6] = ["upper", "work", "records", "view", "root", "stage"];
+pub(crate) const FOLDERS: [&str; 7] = ["upper", "work", "records", READ, "view", "root", "stage"];
+const READ: &str = "read";
 
 /// A workspace that this process alone uses.
 #[derive(Debug)]
@@ -218,6 +220,19 @@ impl Workspace {
         Ok(self.path.join("records").join((number + 1).to_string()))
     }
 
+    /// The path of what the run of a record has read.
+    pub(crate) fn read_of(&self, record: &Path) -> PathBuf {
+        self.path.join(READ).join(record.file_name().unwrap_or_default())
+    }
+
+    /// The same, for a run that begins; a workspace of an earlier version has no folder for it.
+    pub(crate) fn place_for_read(&self, record: &Path) -> Result<PathBuf, Failure> {
+        let folder = self.path.join(READ);
+        let made = DirBuilder::new().mode(0o700).recursive(true).create(&folder);
+        made.map_err(Failure::doing(format!("making {}", folder.display())))?;
+        Ok(self.read_of(record))
+    }
+
     /// Removes it with all that is in it.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         let name = self.path.file_name().map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
@@ -230,7 +245,7 @@ impl Workspace {
 
     /// Takes away all changes and records: the workspace is as a new one.
     pub(crate) fn empty(&self) -> Result<(), Failure> {
-        for folder in ["upper", "work", "records", "stage"] {
+        for folder in ["upper", "work", "records", READ, "stage"] {
             crate::tree::remove_all(&self.directory, folder.as_bytes())
                 .and_then(|()| rustix::fs::mkdirat(&self.directory, folder, Mode::RWXU))
                 .map_err(Failure::calling(format!("emptying {}", self.path.join(folder).display())))?;

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 
-use support::{Bench, can_try, conflicts, document, refusal};
+use support::{Bench, can_try, conflicts, document, refusal, said};
 
 /// Everything that a shell can do to a tree.
 const MANY_CHANGES: &str = r"
@@ -106,6 +106,7 @@ fn what_the_command_has_not_seen_may_change() {
         ("rm file", "echo x > other; ls"),
         ("echo more >> folder/inner", "echo x > folder/other; rm -r empty"),
         ("mv file elsewhere", "mkdir new; mv long longer"),
+        ("echo more >> file", "ln file another-name"),
         ("ls -l file", "echo x > new"),
     ];
     for (command, others) in cases {
@@ -116,6 +117,37 @@ fn what_the_command_has_not_seen_may_change() {
         let document = bench.commit();
         assert_eq!(document["outcome"], "committed", "{command}, {others}: {document}");
         assert_eq!(fs::read_to_string(bench.path("result-of-the-command")).expect("it is there"), "result\n");
+    }
+}
+
+#[test]
+fn other_names_of_a_file_may_come_and_go() {
+    if !can_try() {
+        return;
+    }
+    for (command, others, outcome) in [
+        ("unlink file", "rm alias", "committed"),
+        ("unlink file", "ln alias third", "committed"),
+        // Before the overlay copies a file it asks for all that `stat` says. That was taken for the command's own question.
+        ("echo mine > file", "mv alias away", "committed"),
+        // Python asks what it has opened: that is the copy.
+        ("python3 -c 'open(\"file\", \"w\")'", "rm alias", "committed"),
+        ("echo more >> file", "rm alias", "committed"),
+        ("mv file elsewhere", "ln alias third", "committed"),
+        ("stat file; echo mine > file", "mv alias away", "refused"),
+        ("echo more >> file", "touch -d 2001-01-01 alias", "refused"),
+        // So does `rm`.
+        ("unlink file", "rm alias; touch -d 2001-01-01 file", "refused"),
+        ("unlink file", "echo theirs >> alias", "refused"),
+        ("unlink file", "echo theirs > new; mv new file", "refused"),
+        ("rm file", "rm alias", "refused"),
+    ] {
+        let bench = Bench::new();
+        bench.sh("echo x > file; ln file alias");
+        bench.run_script(command);
+        bench.sh(others);
+        let document = bench.commit();
+        assert_eq!(document["outcome"], outcome, "{command}, {others}: {document}");
     }
 }
 
@@ -221,6 +253,23 @@ fn a_failed_command_leaves_no_trace() {
 }
 
 #[test]
+fn a_run_that_did_not_begin_leaves_the_workspace_as_it_was() {
+    if !can_try() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.sh("mkdir elsewhere");
+    bench.run_script("echo x > made");
+    let changes = bench.changes();
+    // Where it would begin is hidden from it.
+    let mut command = bench.command(["-N", changes.to_str().expect("text"), "-i", ".", "true"]);
+    let output = command.current_dir(bench.path("elsewhere")).output().expect("it starts");
+    assert!(refusal(&output, 3).contains("elsewhere: No such file"), "{}", said(&output));
+    assert_eq!(bench.commit()["outcome"], "committed");
+    assert!(bench.path("made").exists());
+}
+
+#[test]
 fn the_tree_stays_as_it_was_first_seen() {
     if !can_try() {
         return;
@@ -240,6 +289,33 @@ fn the_tree_stays_as_it_was_first_seen() {
     let again: Vec<String> = lines.take(5).collect();
     assert_eq!(again, first);
     assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn what_the_kernel_keeps_shows_no_more_than_what_is_recorded() {
+    if !can_try() {
+        return;
+    }
+    // Whoever wants no question asked gets the same of any file until the question was asked.
+    let shown = |tree: &str, command: &str| {
+        let bench = Bench::new();
+        bench.sh(tree);
+        let output = bench.run(["-n", command]);
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.lines().take(2).collect::<Vec<_>>().join("\n")
+    };
+    let trees = [
+        "printf abcd > file; ln file alias; ln -s to link",
+        "printf abcdef > file; ln file alias; ln file third; touch -d 2001-01-01 file; ln -s away link",
+    ];
+    let kept = "stat --cached=always -c '%F %a %s %X %Y %Z %h' file link";
+    assert_eq!(shown(trees[0], kept), shown(trees[1], kept));
+    let [first, second] = trees.map(|tree| shown(tree, "read x < file; cat file; echo; readlink link"));
+    assert_eq!((first.as_str(), second.as_str()), ("abcd\nto", "abcdef\naway"));
+    let asked = "stat -c %s file > /dev/null; stat --cached=always -c '%s %h' file; cat link 2> /dev/null || echo";
+    let [first, second] = trees.map(|tree| shown(tree, asked));
+    assert!(first.starts_with("4 2") && second.starts_with("6 3"), "{first} {second}");
 }
 
 #[test]

@@ -22,6 +22,11 @@ fn refused(bench: &Bench) -> bool {
     bench.commit()["outcome"] == "refused"
 }
 
+fn run_to_merge(bench: &Bench, script: &str) {
+    let output = bench.run(["--merge", "-N", bench.changes().to_str().expect("text"), script]);
+    assert!(output.status.success(), "{script}");
+}
+
 /// Commits while others do something at a place; whether that was refused.
 fn refused_beside(bench: &Bench, at: &str, others: &str) -> bool {
     let others = format!("cd {}; {others}", bench.path("").display());
@@ -42,11 +47,17 @@ fn recovered_whole(bench: &Bench, end: u32) -> bool {
     all == ["0\n", "0\n", "0\n"] || all == ["1\n", "1\n", "1\n"]
 }
 
-const SCENARIOS: [(&str, Scenario); 13] = [
+const SCENARIOS: [(&str, Scenario); 16] = [
     ("try-program: a record keeps the last look at a place", |bench| {
         bench.sh("echo x > old; mkdir folder");
         bench.run_script("mv old new; mv new folder/newer; ls folder; cat folder/newer");
         committed(bench) && lines(bench, "folder/newer") == "x\n" && !bench.path("old").exists()
+    }),
+    ("try-program: a stat counts as a copy", |bench| {
+        bench.sh("echo x > file");
+        bench.run_script("stat file > seen");
+        bench.sh("ln file other");
+        refused(bench)
     }),
     ("try-program: what is replaced may be of any version", |bench| {
         bench.sh("echo x > file");
@@ -103,6 +114,21 @@ const SCENARIOS: [(&str, Scenario); 13] = [
         std::os::unix::fs::chown(bench.changes(), Some(65_534), None).expect("root may");
         bench.run(["commit", bench.changes().to_str().expect("text")]);
         !bench.path("made").exists()
+    }),
+    ("try-program: the command's bytes win", |bench| {
+        bench.sh("printf abc > file");
+        run_to_merge(bench, "sed -i s/b/B/ file");
+        bench.sh("printf aXc > file");
+        bench.commit_with(&["--merge"])["outcome"] == "refused" && lines(bench, "file") == "aXc"
+    }),
+    ("try-program: a file that was read in part is whole", |bench| {
+        bench.sh("seq 10000 > file");
+        // One page, and nothing ahead of it.
+        let read = "import os; file = os.open(\"file\", 0); os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM); \
+                    open(\"new\", \"wb\").write(b\"A\" + os.read(file, 4096)[1:])";
+        run_to_merge(bench, &format!("python3 -c '{read}'; mv new file"));
+        bench.sh("echo theirs >> file");
+        bench.commit_with(&["--merge"])["outcome"] == "refused" && lines(bench, "file").ends_with("theirs\n")
     }),
     ("try-program: a record without its end is whole", |bench| {
         bench.run_script("echo x > made");

@@ -5,9 +5,9 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
-use std::process::Command;
+use std::process::{Command, Output};
 
-use support::{Bench, can_try, conflicts, document, refusal, said};
+use support::{Bench, can_try, conflicts, document, refusal, said, started};
 
 const USER: u32 = 65_534;
 
@@ -164,6 +164,40 @@ fn two_commits_at_once_come_one_after_the_other() {
 }
 
 #[test]
+fn of_two_recoveries_at_once_one_does_it() {
+    if !can_try() {
+        return;
+    }
+    let cut_short = |place: u32| {
+        let bench = Bench::new();
+        bench.sh("for i in 1 2 3; do echo 0 > $i; done");
+        bench.run_script("for i in 1 2 3; do echo 1 > $i; done");
+        let mut command = bench.command(["commit", bench.changes().to_str().expect("text")]);
+        let output = command.env("COMMUTANT_TRY_END_AT", place.to_string()).output().expect("it starts");
+        assert!(output.status.code().is_none(), "{place}: {}", said(&output));
+        bench
+    };
+    let bench = (1..).map(cut_short).find(is_halfway).expect("a commit has a middle");
+    let changes = bench.changes();
+    let changes = changes.to_str().expect("text");
+    let recover = || bench.run(["recover", changes]);
+    let both = std::thread::scope(|scope| {
+        let other = scope.spawn(recover);
+        [recover(), other.join().expect("it ends")]
+    });
+    let is_done = |output: &Output| output.status.success();
+    let is_in_use = |output: &Output| refusal(output, 3).contains("is in use");
+    assert!(both.iter().any(is_done) && both.iter().all(|one| is_done(one) || is_in_use(one)), "{both:?}");
+    bench.sh("test $(cat 1 2 3 | tr -d '\\n') = 111");
+}
+
+fn is_halfway(bench: &Bench) -> bool {
+    let content = |name: &&str| fs::read_to_string(bench.path(name)).expect("it is there");
+    let all: String = ["1", "2", "3"].iter().map(content).collect();
+    all != "0\n0\n0\n" && all != "1\n1\n1\n"
+}
+
+#[test]
 fn a_program_does_not_get_out() {
     if !can_try() {
         return;
@@ -258,7 +292,7 @@ fn another_mount_is_part_of_the_tree() {
          {program} commit {0} && cat inner/file inner/d/y && ls -A inner && stat -c %b inner/sparse",
         changes.display()
     );
-    let output = Command::new("unshare")
+    let output = started("unshare")
         .args(["-m", "sh", "-euc", &script])
         .current_dir(bench.path(""))
         .env("TRY_SHELL", "/bin/sh")
@@ -311,7 +345,7 @@ fn a_user_commits_what_a_user_may() {
         bench.folder().display(),
         program.display()
     );
-    let output = Command::new("unshare").args(["-m", "sh", "-euc", &script]).current_dir(bench.path("")).output();
+    let output = started("unshare").args(["-m", "sh", "-euc", &script]).current_dir(bench.path("")).output();
     let output = output.expect("there is unshare");
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{USER}\nroot's\n"));

@@ -6,9 +6,8 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::process::Command;
 
-use support::{Bench, can_try, refusal, said};
+use support::{Bench, can_try, refusal, said, started};
 
 fn lines(bench: &Bench, name: &str) -> String {
     fs::read_to_string(bench.path(name)).unwrap_or_default()
@@ -209,7 +208,7 @@ fn what_is_mounted_below_a_directory_stays() {
     let script = format!(
         "{mount}; {program} -N {changes} 'rm -rf outer; true'; {program} commit {changes} && exit 9; cat outer/x 'outer/in ner/y'"
     );
-    let output = Command::new("unshare")
+    let output = started("unshare")
         .args(["-m", "sh", "-uc", &script])
         .current_dir(bench.path(""))
         .env("TRY_SHELL", "/bin/sh")
@@ -226,7 +225,7 @@ fn what_is_mounted_below_a_directory_stays() {
         "inner=$(echo {changes}/stage/*/inner); mount -t tmpfs inner $inner && echo y > $inner/y; \
          {program} recover {changes} && exit 9; cat $inner/y"
     );
-    let output = Command::new("unshare").args(["-m", "sh", "-uc", &script]).output().expect("there is unshare");
+    let output = started("unshare").args(["-m", "sh", "-uc", &script]).output().expect("there is unshare");
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "y\n", "{}", said(&output));
     assert!(recover(&bench).status.success());
@@ -250,7 +249,7 @@ fn a_name_of_another_workspace_stays() {
         program = env!("CARGO_BIN_EXE_commutant-try"),
         changes = changes.display(),
     );
-    let output = Command::new("unshare")
+    let output = started("unshare")
         .args(["-m", "sh", "-uc", &script])
         .current_dir(bench.path(""))
         .env("TRY_SHELL", "/bin/sh")
@@ -289,7 +288,7 @@ fn a_recovery_waits_for_the_file_system_of_the_commit() {
         program = env!("CARGO_BIN_EXE_commutant-try"),
         changes = bench.changes().display(),
     );
-    let output = Command::new("unshare")
+    let output = started("unshare")
         .args(["-m", "sh", "-uc", &script])
         .current_dir(bench.path(""))
         .env("TRY_SHELL", "/bin/sh")

@@ -13,15 +13,24 @@ Errors are those of the same calls of `os`, such as FileNotFoundError, with Linu
 instance. Nothing reaches a disk, and nothing another process.
 """
 
-from scalefs.calls import Calls as Calls
-from scalefs.calls import DirEntry as DirEntry
-from scalefs.descriptors import Descriptors as Descriptors
-from scalefs.file_system import PAGE_BYTES as PAGE_BYTES
-from scalefs.file_system import FileSystem as FileSystem
-from scalefs.named import forget as forget
-from scalefs.named import named as named
-from scalefs.raw import RawFile as RawFile
-from scalefs.transactions import Stale as Stale
-from scalefs.transactions import Transaction as Transaction
+from scalefs.calls import Calls, DirEntry
+from scalefs.descriptors import Descriptors
+from scalefs.file_system import PAGE_BYTES, FileSystem
+from scalefs.named import forget, named
+from scalefs.raw import RawFile
+from scalefs.transactions import Stale, Transaction
 
 __version__ = "0.2.0"
+
+__all__ = [
+    "PAGE_BYTES",
+    "Calls",
+    "Descriptors",
+    "DirEntry",
+    "FileSystem",
+    "RawFile",
+    "Stale",
+    "Transaction",
+    "forget",
+    "named",
+]

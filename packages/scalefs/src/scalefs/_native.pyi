@@ -1,5 +1,6 @@
 """What the native module has (crate `scalefs-python`). Only this package uses it."""
 
+import builtins
 import os
 from typing import Any, Self, final
 
@@ -80,6 +81,18 @@ class Files:
     def truncate(self, path: Path, size_bytes: int) -> None:
         """Makes a file longer by a hole, or shorter."""
 
+    def get_attribute(self, path: Path, follows: bool, name: Path) -> bytes:
+        """The value of an extended attribute."""
+
+    def set_attribute(self, path: Path, follows: bool, name: Path, value: Data, flags: int) -> None:
+        """Sets an extended attribute."""
+
+    def remove_attribute(self, path: Path, follows: bool, name: Path) -> None:
+        """Removes an extended attribute."""
+
+    def list_attributes(self, path: Path, follows: bool) -> builtins.list[bytes]:
+        """The names of all extended attributes."""
+
     def space(self) -> tuple[int, int, int, int, int]:
         """Bytes of a block, blocks, those that are free, most inodes, those that can still be made."""
 
@@ -126,6 +139,21 @@ class Descriptors:
 
     def truncate(self, fd: int, size_bytes: int) -> None:
         """Makes the file longer by a hole, or shorter."""
+
+    def get_attribute(self, fd: int, name: Path) -> bytes:
+        """The value of an extended attribute."""
+
+    def set_attribute(self, fd: int, name: Path, value: Data, flags: int) -> None:
+        """Sets an extended attribute."""
+
+    def remove_attribute(self, fd: int, name: Path) -> None:
+        """Removes an extended attribute."""
+
+    def list_attributes(self, fd: int) -> list[bytes]:
+        """The names of all extended attributes."""
+
+    def allocate(self, fd: int, mode: int, offset: int, length: int) -> None:
+        """Takes room for bytes of a file, or gives it back, as `mode` says."""
 
     def stat(self, fd: int) -> os.stat_result:
         """What is known of an open file."""

@@ -344,6 +344,24 @@ class Calls:
         """Sets the times of access and modification: in seconds, in nanoseconds, or, without both, to the present."""
         self._native.set_times(path, chosen_times(times, ns), follow_symlinks)
 
+    def getxattr(self, path: Path, attribute: Path, *, follow_symlinks: bool = True) -> bytes:
+        """The value of an extended attribute."""
+        return self._native.get_attribute(path, follow_symlinks, attribute)
+
+    def setxattr(
+        self, path: Path, attribute: Path, value: Data, flags: int = 0, *, follow_symlinks: bool = True
+    ) -> None:
+        """Sets an extended attribute: with os.XATTR_CREATE a new one, with os.XATTR_REPLACE one that is there."""
+        self._native.set_attribute(path, follow_symlinks, attribute, value, flags)
+
+    def removexattr(self, path: Path, attribute: Path, *, follow_symlinks: bool = True) -> None:
+        """Removes an extended attribute."""
+        self._native.remove_attribute(path, follow_symlinks, attribute)
+
+    def listxattr(self, path: Path, *, follow_symlinks: bool = True) -> list[str]:
+        """The names of all extended attributes, sorted."""
+        return [os.fsdecode(name) for name in self._native.list_attributes(path, follow_symlinks)]
+
     def truncate(self, path: Path, length: int) -> None:
         """Makes a file longer by a hole, or shorter."""
         self._native.truncate(path, length)

@@ -86,6 +86,30 @@ class Descriptors:
         """Makes a file longer by a hole, or shorter."""
         self._native.truncate(fd, length)
 
+    def posix_fallocate(self, fd: int, offset: int, len: int) -> None:
+        """Takes room for bytes of a file, and makes it as long as they reach."""
+        self._native.allocate(fd, 0, offset, len)
+
+    def fallocate(self, fd: int, mode: int, offset: int, len: int) -> None:
+        """As Linux's `fallocate`: mode is 0, or FALLOC_FL_KEEP_SIZE (1), perhaps with FALLOC_FL_PUNCH_HOLE (2)."""
+        self._native.allocate(fd, mode, offset, len)
+
+    def getxattr(self, fd: int, attribute: Path) -> bytes:
+        """The value of an extended attribute."""
+        return self._native.get_attribute(fd, attribute)
+
+    def setxattr(self, fd: int, attribute: Path, value: Data, flags: int = 0) -> None:
+        """Sets an extended attribute, as `os.setxattr` does for a descriptor."""
+        self._native.set_attribute(fd, attribute, value, flags)
+
+    def removexattr(self, fd: int, attribute: Path) -> None:
+        """Removes an extended attribute."""
+        self._native.remove_attribute(fd, attribute)
+
+    def listxattr(self, fd: int) -> list[str]:
+        """The names of all extended attributes, sorted."""
+        return [os.fsdecode(name) for name in self._native.list_attributes(fd)]
+
     def fstat(self, fd: int) -> os.stat_result:
         """What is known of an open file."""
         return self._native.stat(fd)

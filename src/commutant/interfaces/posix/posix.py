@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from commutant.interfaces.posix.advice import AdviceCalls
+from commutant.interfaces.posix.children import ChildCalls
 from commutant.interfaces.posix.descriptors import Fstat, Seek
+from commutant.interfaces.posix.epolls import EpollCalls
+from commutant.interfaces.posix.futexes import FutexCalls
 from commutant.interfaces.posix.memory import MemoryCalls
 from commutant.interfaces.posix.opening import OpenPipe
 from commutant.interfaces.posix.signals import SignalCalls, SignalNumber
@@ -21,7 +24,9 @@ from commutant.lang import Invocation, Process, invoke, unused
 
 class Posix(
     AdviceCalls,
+    FutexCalls,
     MemoryCalls,
+    EpollCalls,
     DescriptionCalls,
     SlotCalls,
     VectorCalls,
@@ -33,6 +38,7 @@ class Posix(
     OpenPath,
     NamedCalls,
     SignalCalls,
+    ChildCalls,
     TreeObservation,
 ):
     """All of it."""
@@ -52,13 +58,17 @@ class Posix(
             yield invoke("become", process=process, user=0)
 
     def setup(self) -> Iterator[Invocation]:
-        """Builds this state: signals come last."""
+        """Builds this state: what watches descriptors, children and signals come last."""
         yield from super().setup()
+        yield from self.watch_all()
+        yield from self.bear_children()
         for process, signal in self.pending:
             yield invoke("kill", process=process, signal=signal)
 
     def observe(self, values: Mapping[type, Sequence[Any]]) -> Iterator[Invocation]:
         """Looks at all of it."""
+        yield from self.observe_epolls(values)
+        yield from self.observe_children(values)
         for process in values[Process]:
             for signal in values[SignalNumber]:
                 yield invoke("sigpending", process=process, signal=signal)

@@ -107,10 +107,12 @@ class Slots(NewDescriptors):
         self.descriptors[process, fd] = Slot(description=slot.description, survives_exec=True)
 
     def touch(self, arguments: Mapping[str, Any]) -> None:
-        """Looks at the descriptor that a call names, so that "is another end open?" sees those of all calls, and at the
-        page of memory, so that truncation finds its copy."""
+        """Looks at the descriptors that a call names, also one that it replaces, so that "is another end open?" sees
+        those of all calls; and at the page of memory, so that truncation finds its copy."""
         if "fd" in arguments and not arguments.get("anonymous"):
             _ = (arguments["process"], arguments["fd"]) in self.descriptors
+            if "target" in arguments:
+                _ = (arguments["process"], arguments["target"]) in self.descriptors
         if "address" in arguments and "fixed" not in arguments:
             _ = (arguments["process"], arguments["address"]) in self.memory
 
@@ -184,7 +186,22 @@ class Ready(Struct):
     error: bool
 
 
-class DescriptionCalls(Slots):
+class Readiness(Slots):
+    """What poll and its kin find out."""
+
+    def readiness(self, description: Description) -> Ready:
+        """What is ready of an open description (Linux: pipe_poll; a file is always ready, whatever its mode)."""
+        if not description.pipe:
+            return Ready(input=True, output=True, hangup=False, error=False)
+        pipe = self.pipes[description.inum]
+        if description.write_end:
+            room = bool(pipe.tail - pipe.head < PIPE_CAPACITY_PAGES)
+            return Ready(input=False, output=room, hangup=False, error=not self.end_is_open(description.inum, False))
+        waits = bool(pipe.head < pipe.tail)
+        return Ready(input=waits, output=False, hangup=not self.end_is_open(description.inum, True), error=False)
+
+
+class DescriptionCalls(Readiness):
     """Calls on open file descriptions that move no data."""
 
     @call
@@ -210,19 +227,9 @@ class DescriptionCalls(Slots):
 
     @call
     def poll(self, process: Process, fd: Number) -> Errno | Ready:
-        """poll(2) of one descriptor, which does not wait; EBADF stands for POLLNVAL (Linux: pipe_poll; a file is always
-        ready, whatever its mode)."""
+        """poll(2) of one descriptor, which does not wait; EBADF stands for POLLNVAL."""
         description = self.descriptor(process, fd)
-        if description is None:
-            return Errno.EBADF
-        if not description.pipe:
-            return Ready(input=True, output=True, hangup=False, error=False)
-        pipe = self.pipes[description.inum]
-        if description.write_end:
-            room = bool(pipe.tail - pipe.head < PIPE_CAPACITY_PAGES)
-            return Ready(input=False, output=room, hangup=False, error=not self.end_is_open(description.inum, False))
-        waits = bool(pipe.head < pipe.tail)
-        return Ready(input=waits, output=False, hangup=not self.end_is_open(description.inum, True), error=False)
+        return Errno.EBADF if description is None else self.readiness(description)
 
     @call
     def fsync(self, process: Process, fd: Number) -> Errno | int:

@@ -7,8 +7,8 @@ follow; file systems are mounted with their defaults, so access times are left o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from commutant.lang import Constant, Interface, Map, Process, Range, Sort, Struct, Time, Usually, well_formed
 
@@ -149,6 +149,9 @@ class FileState(Interface):
     pipes: Map[Inum, Pipe]
     zero: Annotated[Data, Constant(0)]
 
+    compared_apart: ClassVar[Sequence[str]] = ("inodes",)
+    """Parts of the state that may differ where no caller can tell: `equivalent` says how they are compared."""
+
     def __init__(self) -> None:
         """The empty state; `_files` and `_pipes` are those that a set-up is about to build (see `setup`)."""
         super().__init__()
@@ -194,7 +197,9 @@ class FileState(Interface):
         states that differ in it alone.
         """
         return all(
-            getattr(self, name) == getattr(other, name) for name in type(self).state_types() if name != "inodes"
+            getattr(self, name) == getattr(other, name)
+            for name in type(self).state_types()
+            if name not in self.compared_apart
         ) and self.inodes.equal_where(
             other.inodes, lambda _: True, same=lambda mine, theirs: mine.same_as(theirs, self.zero)
         )

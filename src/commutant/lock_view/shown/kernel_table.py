@@ -152,7 +152,7 @@ def _print_further(classes: Sequence[LockClass], console: Console) -> None:
     console.print(shown)
     line(
         console,
-        f"{sizes[0]} to {sizes[-1]}: indep. with a window of so many sections. out.: accesses by threads without any "
+        f"{sizes[0]} to {sizes[-1]}: indep. with a window of that many sections. out.: accesses by threads without any "
         "lock that conflict with the last section (an upper limit: memory is used again). lives: locks that lay there "
         "one after another.",
     )

@@ -60,7 +60,7 @@ class AddressNames:
         self._files: dict[str, tuple[_native.ProgramFile, int] | None] = {}
         self._frames: dict[int, tuple[Frame, ...]] = {}
         self.unreadable: dict[str, str] = {}
-        """Files that could not be read, with the reason."""
+        """Files that could not be read, or whose debug information is of another build, with the reason."""
 
     def frames(self, address: int) -> tuple[Frame, ...]:
         """The functions at an instruction, inlined calls included, the innermost first; at least one."""
@@ -151,6 +151,9 @@ class AddressNames:
             except ValueError as error:
                 self.unreadable[path] = str(error)
                 return None
+            passed_over = file.passed_over()
+            if passed_over is not None:
+                self.unreadable[path] = passed_over
             base = file.address_at(first.offset)
             if base is not None:
                 self._files[path] = (file, first.start - base)

@@ -60,7 +60,16 @@ def _of_readers(one: LockClass, share: float) -> str:
     )
 
 
+MAX_THREADS = 64
+"""As many threads as most machines run: a lock that fewer than these would hold all the time is the one to look at."""
+
+
 def _weight(one: LockClass, share: float) -> str:
+    if 100 / share > MAX_THREADS:
+        return (
+            f"No lock is in the way of {MAX_THREADS} threads. The first that would be is {one.name}: it is held for "
+            f"{_percent(share)} % of all work, so that {100 / share:.0f} threads like these would hold it all the time."
+        )
     return (
         f"The lock to look at is {one.name}: it is held for {_percent(share)} % of all work, so that {100 / share:.1f} "
         "threads like these would hold it all the time."

@@ -71,7 +71,7 @@ def _program(loop: Loop, evidence: Iterable[str]) -> Iterator[str]:
     for line in evidence:
         yield from comment_lines(line)
     yield " *\n * Build: cc -O2 -Wall -pthread -o loop loop.c        Run: ./loop [TASKS [SECONDS]]\n"
-    yield " * TASKS is a multiple of the number of calls: so many copies of the test, each call on a CPU of its own.\n"
+    yield " * TASKS is a multiple of the number of calls, for that many copies, each call on a CPU of its own.\n"
     yield " * Exit code: 0, 1 if a call returned otherwise than in the test, 2 wrong use, 3 the program failed.\n"
     yield " * The files are made in a new directory in $TMPDIR or /tmp.\n */\n"
     yield template("prologue.c").replace("#include <stdio.h>", "#include <stdatomic.h>\n#include <stdio.h>")

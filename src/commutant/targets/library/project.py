@@ -44,6 +44,8 @@ class ProjectCall:
     parameters: tuple[str, ...]
     answer: str
     rust_type: str
+    success: str
+    """What answers where the empty object fails; empty if it does not fail, or the model leaves it open."""
 
     @property
     def signature(self) -> str:
@@ -73,6 +75,7 @@ def new_project(interface: type[Interface], argument: str, language: str, folder
             signature.name,
             tuple(name for name in signature.parameters if name != signature.process_parameter),
             *_answer(interface, signature.name, language),
+            _success(interface, signature.name, language),
         )
         for signature in interface.signatures()
     ]
@@ -121,6 +124,33 @@ def _answer(interface: type[Interface], name: str, language: str) -> tuple[str, 
         is_error = isinstance(result, Errno) or result is NotImplemented
         return answer if is_error else f"Ok({answer or '()'})", f" -> Result<{declared}, Errno>"
     return answer, type_
+
+
+_SUCCESSES = {
+    "c": {
+        "Member": "commutant_member(result, number)",
+        "Handle": 'commutant_handle(result, number, "{sort}")',
+        "bool": "commutant_truth(result, is_so)",
+        "i64": "commutant_number(result, number)",
+    },
+    "rust": {
+        "Member": "Ok(Member(number))",
+        "Handle": 'Ok(Handle {{ sort: "{sort}", number }})',
+        "bool": "Ok(is_so)",
+        "i64": "Ok(number)",
+    },
+}
+
+
+def _success(interface: type[Interface], name: str, language: str) -> str:
+    """How a call answers that may fail and does not: a member of a sort is no number to the test, though it has one."""
+    function = getattr(interface, name)
+    declared, may_fail = _declared(function)
+    if not may_fail or declared not in _SUCCESSES["c"]:
+        return ""
+    hint = typing.get_type_hints(function, include_extras=True)["return"]
+    sort = next((part.__name__ for part in typing.get_args(hint) if part is not Errno and isinstance(part, type)), "")
+    return _SUCCESSES["rust" if language == "rust" else "c"][declared].format(sort=sort)
 
 
 def _declared(function: Any) -> tuple[str, bool]:

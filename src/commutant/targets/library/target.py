@@ -93,7 +93,7 @@ class LibraryTarget(ProgramTarget):
     def _read_calls(self) -> frozenset[Signature]:
         """Loads the adapter once, without the emulator; raises UsageError if it cannot be loaded."""
         check_file(self.options.path)
-        command = [str(artifacts.library_runner_path()), "--adapter", str(self.options.path.resolve()), "--calls"]
+        command = [str(artifacts.library_runner_path()), *self.options.place, "--calls"]
         with start_program(command, messages=subprocess.PIPE, limits=_LIMITS, is_confined=True) as process:
             try:
                 output, words = process.communicate(timeout=_ANSWER_SECONDS)
@@ -114,7 +114,7 @@ class LibraryTarget(ProgramTarget):
         check_file(self.options.path)
         options = self.options
         numbers = ("--cores", str(options.cores), "--workers", str(workers), "--seed", str(options.seed))
-        arguments = ("--adapter", str(options.path.resolve()), *numbers, "--allocator", options.allocator)
+        arguments = (*options.place, *numbers, "--allocator", options.allocator)
         return LibraryProgram(artifacts.library_runner_path(), arguments)
 
     key_windows = 4096
@@ -134,6 +134,7 @@ class LibraryTarget(ProgramTarget):
         options = self.options
         return {
             "adapter": str(options.path),
+            **({} if options.name is None else {"adapter_name": options.name}),
             "adapter_sha256": hashlib.sha256(options.path.read_bytes()).hexdigest(),
             "cores": options.cores,
             "allocator": options.allocator,

@@ -32,12 +32,22 @@ class Watchdog:
         self._count = -1
         self._used_seconds = 0.0
         self._since = 0.0
+        self._asked_seconds = 0.0
         self.verdict = ""
         """Why it is stuck, once it is."""
 
     def restart(self) -> None:
         """Counts from now on."""
         self._count = -1
+        self._asked_seconds = self._processor_seconds()
+
+    def has_run(self) -> bool:
+        """Whether the process has used processor time since this was asked last, or since the restart.
+
+        On a busy machine one that waits for a thread, and yields, comes to two seconds only after minutes.
+        """
+        before, self._asked_seconds = self._asked_seconds, self._processor_seconds()
+        return self._asked_seconds > before
 
     def is_stuck(self) -> bool:
         """Whether the process has used two seconds within one window, or slept through as many."""

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use wire::plan::Plan;
 
+use super::family;
 use super::file_system::{load_modules, mount, mount_under_test};
 use super::processes;
 use super::region::Region;
@@ -67,6 +68,7 @@ fn start() -> io::Result<String> {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     access::catch_faults()?;
     let slots = processes::shared_slots()?;
+    family::share()?;
     let cpus = std::thread::available_parallelism()?.get();
     let core_count = cpus.saturating_sub(1).clamp(1, CORE_LIMIT);
     Ok(processes::run(slots, core_count, move |crew| coordinate(crew, region)))

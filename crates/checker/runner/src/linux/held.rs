@@ -6,15 +6,19 @@
 
 use std::ffi::CString;
 use std::io;
+use std::ops::Range;
 
 use super::system_call::system_call;
 
 /// Test descriptors are below this.
-pub const TEST_DESCRIPTORS: u64 = 40;
+pub const TEST_DESCRIPTORS: u64 = 36;
 
 const FILES: u64 = 8;
 const PIPES: u64 = 6;
 const FIRST_PIPE: u64 = TEST_DESCRIPTORS + FILES;
+
+/// The descriptors that hold a process's epoll instances, where it has some.
+pub const EPOLLS: Range<u64> = FIRST_PIPE + 2 * PIPES..OWN;
 
 /// The first of the runner's own descriptors, which stay from window to window: below, everything is closed.
 pub const FIRST_PERMANENT: u64 = OWN;
@@ -50,6 +54,14 @@ pub fn file(number: i64) -> Result<u64, String> {
 /// The pipe's number is out of range.
 pub fn pipe(number: i64) -> Result<[u64; 2], String> {
     below(number, PIPES, "pipe").map(|pipe| [FIRST_PIPE + 2 * pipe, FIRST_PIPE + 2 * pipe + 1])
+}
+
+/// The descriptor that holds an epoll instance of the calling process.
+///
+/// # Errors
+/// The instance's number is out of range.
+pub fn epoll(number: i64) -> Result<u64, String> {
+    below(number, EPOLLS.end - EPOLLS.start, "epoll instance").map(|epoll| EPOLLS.start + epoll)
 }
 
 fn below(number: i64, limit: u64, what: &str) -> Result<u64, String> {
@@ -100,13 +112,15 @@ mod tests {
     fn held_descriptors_are_distinct_and_out_of_the_way() {
         let mut numbers: Vec<u64> = (0..FILES.cast_signed()).map(|number| file(number).unwrap()).collect();
         numbers.extend((0..PIPES.cast_signed()).flat_map(|number| pipe(number).unwrap()));
+        numbers.extend((0..4).map(|number| epoll(number).unwrap()));
         numbers.extend([OWN, OF_PROCESS_0]);
         numbers.extend(SCRATCH_PIPE);
         numbers.sort_unstable();
         numbers.dedup();
-        assert_eq!(numbers.len() as u64, FILES + 2 * PIPES + 4);
+        assert_eq!(numbers.len() as u64, FILES + 2 * PIPES + 8);
         assert!(numbers[0] >= TEST_DESCRIPTORS && numbers.iter().all(|number| *number < 64));
         assert_eq!(numbers.iter().filter(|number| **number >= FIRST_PERMANENT).count(), 4);
-        assert!(file(8).is_err() && pipe(6).is_err() && test_descriptor(40).is_err() && test_descriptor(-1).is_err());
+        assert!(file(8).is_err() && pipe(6).is_err() && epoll(4).is_err());
+        assert!(test_descriptor(36).is_err() && test_descriptor(-1).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::family::end_all;
 use super::operation::{Operation, Path, check_name};
 use super::signals::take_all;
 use super::system_call::{check, system_call};
@@ -75,6 +76,10 @@ pub struct Leftovers {
     users: [u32; PROCESS_LIMIT],
     /// Whether a process may have sent itself a signal.
     signalled: bool,
+    /// Whether a process may have children that a test forked.
+    forked: bool,
+    /// Whether processes have epoll instances.
+    has_epolls: bool,
     /// The number of each process to the kernel, once it has been asked for.
     process_ids: [u64; PROCESS_LIMIT],
 }
@@ -99,6 +104,8 @@ impl Leftovers {
             process: 0,
             users: [0; PROCESS_LIMIT],
             signalled: false,
+            forked: false,
+            has_epolls: false,
             process_ids: [0; PROCESS_LIMIT],
         }
     }
@@ -120,6 +127,8 @@ impl Leftovers {
         self.mapped = [None; PROCESS_LIMIT];
         self.users = [0; PROCESS_LIMIT];
         self.signalled = false;
+        self.forked = false;
+        self.has_epolls = false;
     }
 
     /// A user makes the calls of the acting process from now on.
@@ -136,6 +145,16 @@ impl Leftovers {
     /// A process sends itself a signal that stays pending.
     pub fn signalled(&mut self) {
         self.signalled = true;
+    }
+
+    /// A process forks a child.
+    pub fn forks(&mut self) {
+        self.forked = true;
+    }
+
+    /// A process gets an epoll instance.
+    pub fn makes_epolls(&mut self) {
+        self.has_epolls = true;
     }
 
     /// The number of the acting process.
@@ -276,12 +295,19 @@ impl Leftovers {
         agents: Agents,
     ) -> Result<(), String> {
         for agent in agents.iter() {
+            let worker = match agent {
+                Place::Home { process } => Place::Worker { process, core: 0 },
+                worker @ Place::Worker { .. } => worker,
+            };
             if self.signalled {
-                let worker = match agent {
-                    Place::Home { process } => Place::Worker { process, core: 0 },
-                    worker @ Place::Worker { .. } => worker,
-                };
                 steps(crew, worker, [], take_all);
+            }
+            if self.forked {
+                crew.operation(worker).process = agent.process();
+                steps(crew, worker, [], end_all);
+            }
+            if self.has_epolls && !self.failed {
+                check("closing epoll instances", steps(crew, agent, [], close_epolls))?;
             }
             let open = self.open_descriptors(agent.process());
             if let Some(worker) = self.mapped[agent.process()] {
@@ -335,6 +361,11 @@ fn close_open(operation: &mut Operation) -> i64 {
         }
     }
     result
+}
+
+/// As many as there may be; those of a window with a failed step are closed with all else.
+fn close_epolls(_: &mut Operation) -> i64 {
+    system_call(libc::SYS_close_range, [held::EPOLLS.start, held::EPOLLS.end - 1, 0])
 }
 
 fn unmap_all() -> i64 {

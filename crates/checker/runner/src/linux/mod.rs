@@ -5,7 +5,7 @@
 //! * [`target`]: the target: fresh directories per window, and [`leftovers`]: what has to be removed behind one;
 //! * [`held`], [`reserved`]: descriptors and addresses, divided between tests and runner;
 //! * [`processes`]: the actors as processes and threads, pinned;
-//! * `signals`: those that tests send;
+//! * `signals`: those that tests send; [`family`]: the children that they fork;
 //! * [`region`]: memory and doorbell shared with the host of the virtual machine;
 //! * [`file_system`]: modules, the disk, and mounting what is under test;
 //! * [`console`]: where the guest complains;
@@ -14,6 +14,7 @@
 pub mod access;
 pub mod calls;
 pub mod console;
+pub mod family;
 pub mod file_system;
 pub mod guest;
 pub mod held;

@@ -173,6 +173,8 @@ pub enum Action {
     Store,
     /// A function of the runner: set-up, observation. All processes have it at the same address.
     Steps(fn(&mut Operation) -> i64),
+    /// The same, which sets the marks itself.
+    Marking(fn(&mut Operation, Marks) -> i64),
 }
 
 /// An operation: what to execute, its arguments, and room for what they point to and for what comes back.
@@ -283,7 +285,12 @@ impl Operation {
         self.set(Action::Steps(steps), arguments);
     }
 
-    /// Whether the operation is a function of the runner.
+    /// Prepares steps that set the marks themselves, with the given arguments; the others are 0.
+    pub fn marking<const N: usize>(&mut self, steps: fn(&mut Self, Marks) -> i64, arguments: [u64; N]) {
+        self.set(Action::Marking(steps), arguments);
+    }
+
+    /// Whether the operation is a function of the runner, set-up or observation.
     #[must_use]
     pub fn is_of_steps(&self) -> bool {
         matches!(self.action, Action::Steps(_))
@@ -319,6 +326,7 @@ impl Operation {
                 let byte = (self.arguments[1] & 0xff) as u8;
                 access::store(self.arguments[0], byte, marks).map_or_else(signalled, |()| 0)
             }
+            Action::Marking(steps) => steps(self, marks),
             Action::Steps(steps) if marks == Marks::None => steps(self),
             Action::Steps(steps) => {
                 marker::call_begin();

@@ -96,7 +96,7 @@ fn process_main(
     }
     let flags = libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
     // SAFETY: like fork, from a process with one thread; the child keeps to its own copy of memory.
-    match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
+    let home_id = match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
         -1 => return format!("starting its home: {}", io::Error::last_os_error()),
         0 => {
             pin(home.cpu(core_count));
@@ -110,8 +110,8 @@ fn process_main(
             }
             process::exit(1);
         }
-        _ => {}
-    }
+        child => libc::pid_t::try_from(child).unwrap_or(-1),
+    };
     let groups = [libc::gid_t::try_from(number).unwrap_or_default() + 1];
     // SAFETY: `groups` is a list of one number.
     if unsafe { libc::setgroups(groups.len(), groups.as_ptr()) } != 0 {
@@ -140,8 +140,8 @@ fn process_main(
     }
     turns.wait();
     let mut status = 0;
-    // SAFETY: `status` is a live integer.
-    unsafe { libc::wait(&raw mut status) };
+    // SAFETY: `status` is a live integer. Children that tests fork end, too.
+    unsafe { libc::waitpid(home_id, &raw mut status, 0) };
     format!("its home ended with status {status:#x}")
 }
 

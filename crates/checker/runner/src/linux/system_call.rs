@@ -38,6 +38,23 @@ pub fn system_call_marked(number: i64, arguments: [u64; 6], marks: Marks) -> i64
     result
 }
 
+/// Makes a process of the calling thread, between marks if that is under test, and returns its number, or 0 in the child,
+/// which sets no mark. The child has a copy of the caller's memory, stack and all.
+pub fn clone_marked(flags: u64, marks: Marks) -> i64 {
+    let mut result = libc::SYS_clone;
+    match marks {
+        // SAFETY: without a stack of its own, and without CLONE_VM, the child goes on here on a copy of this one. The
+        // kernel clobbers rcx and r11.
+        Marks::Around => unsafe {
+            asm!(call_begin_bytes!(), "syscall", "test rax, rax", "jz 2f", call_end_bytes!(), "2:",
+                inlateout("rax") result, in("rdi") flags, in("rsi") 0, in("rdx") 0, in("r10") 0, in("r8") 0,
+                lateout("rcx") _, lateout("r11") _);
+        },
+        Marks::None => result = system_call(result, [flags, 0, 0, 0, 0]),
+    }
+    result
+}
+
 /// Turns an error number into a text that says what failed.
 pub(super) fn check(what: &str, result: i64) -> Result<(), String> {
     match i32::try_from(-result) {

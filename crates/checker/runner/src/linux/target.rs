@@ -3,6 +3,7 @@
 
 use wire::results::ResultsWriter;
 
+use super::calls::epolls::make_epolls;
 use super::calls::{self, After, LinuxCall, Memory, Names};
 use super::leftovers::{COORDINATOR, Leftovers};
 use super::operation::Operation;
@@ -61,12 +62,20 @@ impl Target for Linux {
     ) -> Result<(), String> {
         self.leftovers.begin_window();
         self.leftovers.learn_process_ids(crew, agents);
-        let (mut relative, mut enters) = (false, false);
+        let (mut relative, mut enters, mut epolls) = (false, false, false);
         for call in calls {
+            epolls |= self.calls[call].epolls;
             match self.calls[call].names {
                 Names::Own => {}
                 Names::Relative => relative = true,
                 Names::Enters => enters = true,
+            }
+        }
+        if epolls {
+            self.leftovers.makes_epolls();
+            for place in agents.iter() {
+                crew.operation(place).steps(make_epolls, []);
+                check("making epoll instances", crew.run(place, Marks::None))?;
             }
         }
         if !relative || enters {

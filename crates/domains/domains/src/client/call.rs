@@ -22,6 +22,8 @@ pub enum Fault {
     OtherDomain,
     /// What is not done across domains yet.
     Unsupported,
+    /// What was written found no space at its owner when others were to know of it.
+    NoSpace,
 }
 
 impl From<Fault> for Errno {
@@ -30,6 +32,18 @@ impl From<Fault> for Errno {
             Fault::Stale | Fault::Garbled => Errno::EIO,
             Fault::OtherDomain => Errno::ENODEV,
             Fault::Unsupported => Errno::EOPNOTSUPP,
+            Fault::NoSpace => Errno::ENOSPC,
+        }
+    }
+}
+
+impl From<Refusal> for Fault {
+    /// Where none is expected.
+    fn from(why: Refusal) -> Fault {
+        match why {
+            Refusal::Stale => Fault::Stale,
+            Refusal::NoSpace => Fault::NoSpace,
+            _ => Fault::Garbled,
         }
     }
 }
@@ -83,10 +97,10 @@ impl<T: Transport> Domain<T> {
     ///
     /// # Errors
     /// Those of the call; EIO if it meets what has gone again and again.
-    pub fn call<R>(
-        &self,
-        process: &Process,
-        mut make: impl FnMut(&Call<'_, T>) -> Result<R, Errno>,
+    pub fn call<'c, R>(
+        &'c self,
+        process: &'c Process,
+        mut make: impl FnMut(&Call<'c, T>) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         for _ in 0..MOST_ATTEMPTS {
             let call = self.begin(process);
@@ -113,9 +127,8 @@ impl<T: Transport> Call<'_, T> {
     pub(super) fn fault(&self, why: Refusal) -> Fault {
         if why == Refusal::Stale {
             self.is_stale.set(true);
-            return Fault::Stale;
         }
-        Fault::Garbled
+        why.into()
     }
 
     /// Why an operation fails whose answer is none that it could have.
@@ -134,7 +147,7 @@ impl<T: Transport> Call<'_, T> {
             Refusal::Dead => OperationError::Dead,
             Refusal::NotEmpty => OperationError::NotEmpty,
             Refusal::NoSpace => OperationError::NoSpace,
-            Refusal::Busy | Refusal::Elsewhere | Refusal::Garbled | Refusal::Alone => {
+            Refusal::Busy | Refusal::Elsewhere | Refusal::Garbled | Refusal::Alone | Refusal::Unreadable => {
                 OperationError::Fault(Fault::Garbled)
             }
         }

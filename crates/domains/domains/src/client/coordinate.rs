@@ -16,6 +16,7 @@ use sync::mutant::planted;
 
 use super::domain::Domain;
 use super::names::Learned;
+use super::waits::Wait;
 use crate::identity::ObjectNumber;
 use crate::wire::{OperationNumber, Part, Refusal, Reply, Request};
 
@@ -116,6 +117,7 @@ impl<T: Transport> Domain<T> {
             };
             match self.learn(directory) {
                 Learned::Removed => return Some(why),
+                Learned::Lost => return Some(Refusal::Garbled),
                 Learned::Split => has_learned = true,
                 Learned::Nothing => {}
             }
@@ -129,10 +131,11 @@ impl<T: Transport> Domain<T> {
     fn change_at(&self, by_owner: &Parts, first: Option<DomainNumber>) -> Result<(), Refusal> {
         let mut owners = by_owner.iter();
         if let (Some((owner, parts)), None) = (owners.next(), owners.next()) {
+            let mut wait = Wait::default();
             let (forgotten, reply) = loop {
                 let forgotten = self.cache.borrow().forgotten(*owner);
                 match self.ask(*owner, Request::Apply { parts: parts.clone(), borrows: false }) {
-                    Reply::Refused { why: Refusal::Busy } => self.pause(),
+                    Reply::Refused { why: Refusal::Busy } => self.pause_at(&mut wait, *owner),
                     reply => break (forgotten, reply),
                 }
             };
@@ -166,7 +169,7 @@ impl<T: Transport> Domain<T> {
 
     /// Prepares at all owners at once, or, if one is to be asked before, at the others then.
     fn prepare_at_once(&self, by_owner: &Parts, first: Option<DomainNumber>) -> Result<(), Refusal> {
-        let operation = self.take_line();
+        let operation = self.take_line()?;
         let question = |(owner, parts): (&DomainNumber, &Vec<Part>)| {
             (*owner, Request::Prepare { operation, parts: parts.clone() })
         };
@@ -188,14 +191,15 @@ impl<T: Transport> Domain<T> {
 
     /// Prepares at one owner after the other, and waits at each.
     fn prepare_in_order(&self, by_owner: &Parts) -> Result<(), Refusal> {
-        let operation = self.take_line();
+        let operation = self.take_line()?;
         let mut prepared = Prepared::default();
         for (owner, parts) in by_owner {
             let from = (*owner, self.cache.borrow().forgotten(*owner));
+            let mut wait = Wait::default();
             let reply = loop {
                 let question = (*owner, Request::Prepare { operation, parts: parts.clone() });
                 match self.ask_all(Class::Prepares, vec![question]).pop() {
-                    Some(Reply::Refused { why: Refusal::Busy }) => self.pause(),
+                    Some(Reply::Refused { why: Refusal::Busy }) => self.pause_at(&mut wait, *owner),
                     reply => break reply.unwrap_or(Reply::Refused { why: Refusal::Garbled }),
                 }
             };
@@ -207,12 +211,15 @@ impl<T: Transport> Domain<T> {
         self.decide(operation, by_owner, prepared)
     }
 
-    fn take_line(&self) -> OperationNumber {
+    fn take_line(&self) -> Result<OperationNumber, Refusal> {
+        let mut wait = Wait::default();
         loop {
-            let line = self.lines.borrow_mut().take(self.own(), |ticket| self.reply(ticket).is_some());
+            let has_come = |ticket| self.reply(ticket).is_some() || self.is_in_vain(ticket);
+            let line = self.lines.borrow_mut().take(self.own(), has_come);
             match line {
-                Some(operation) => return operation,
-                None => self.go_on(),
+                Ok(operation) => return Ok(operation),
+                Err(_) if self.transport().has_ended() => return Err(Refusal::Garbled),
+                Err(answer) => self.wait_longer(&mut wait, answer),
             }
         }
     }

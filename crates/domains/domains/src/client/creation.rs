@@ -4,6 +4,7 @@ use messages::Transport;
 
 use super::domain::Domain;
 use super::names::Learned;
+use super::waits::Wait;
 use crate::identity::{ObjectNumber, Target};
 use crate::server::NewParts;
 use crate::wire::{Bytes, Part, Refusal, Reply, Request};
@@ -20,6 +21,7 @@ impl<T: Transport> Domain<T> {
         parts: &NewParts,
         retain: bool,
     ) -> Result<Target, Refusal> {
+        let mut wait = Wait::default();
         loop {
             let owner = self.owner_of_name(directory, name);
             let is_here = owner == self.own();
@@ -29,9 +31,10 @@ impl<T: Transport> Domain<T> {
                 self.create_there(directory, name, parts, retain)
             };
             match outcome {
-                Err(Refusal::Busy) => self.pause(),
+                Err(Refusal::Busy) => self.pause_at(&mut wait, owner),
                 Err(Refusal::Elsewhere) => match self.learn(directory) {
                     Learned::Removed => return Err(Refusal::Dead),
+                    Learned::Lost => return Err(Refusal::Garbled),
                     Learned::Split => {}
                     Learned::Nothing => self.pause(),
                 },

@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use messages::Transport;
 use posix_calls::{
-    AccessMode, AnswerOf, Credentials, DESCRIPTOR_LIMIT, DataOperations, Errno, Extent, Failed, Kind, NumberChoice,
-    ObjectOperations, Offset, OnExec, OperationError, Outcome, Permissions, PipeEnd, PipeState, Received, SocketName,
-    SocketOrder, SocketState, Sought, StatusFlags, Use, Whence, WriteAt, Written, data,
+    AccessMode, AnswerOf, Credentials, DESCRIPTOR_LIMIT, DataOperations, Errno, Extent, Failed, Fields, Kind,
+    NumberChoice, ObjectOperations, Offset, OnExec, OperationError, Outcome, Permissions, PipeEnd, PipeState, Received,
+    SocketName, SocketOrder, SocketState, Sought, StatusFlags, Use, Whence, WriteAt, Written, data,
 };
 
 use super::call::{Call, Fault, Handle, Node};
@@ -62,8 +62,32 @@ impl<T: Transport> Call<'_, T> {
         self.domain.open_files.borrow_mut().count_descriptor(file);
         let old = self.process.descriptors.borrow_mut().insert(number, (file, on_exec));
         if let Some((old, _)) = old {
+            // Who replaces a descriptor hears of no error, as on Linux.
+            let _ = self.let_others_know(old);
             self.drop_descriptor(old);
         }
+    }
+
+    /// Lets others know what was written where a description leads (POSIX `close`).
+    fn let_others_know(&self, file: u64) -> AnswerOf<(), Self> {
+        let file = self.domain.open_files.borrow().get(file).map(|file| file.target);
+        match file.filter(|target| self.domain.has_copy(target.number)) {
+            Some(target) => self.domain.release_written(target.number).map_err(|why| self.refused(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets others know what was written here (POSIX `fsync`): at level `close-to-open` who opens the file from now on reads it.
+    ///
+    /// # Errors
+    /// EBADF if the descriptor is not open, EINVAL if it is a pipe's; ENOSPC if what was written found no space: it is lost.
+    pub fn synchronize(&self, fd: u32) -> Result<(), Errno> {
+        let (file, _) = self.leads_to(fd)?;
+        let opened = self.domain.open_files.borrow().get(file).ok_or(Errno::EBADF)?;
+        if opened.target.kind == Kind::Pipe {
+            return Err(Errno::EINVAL);
+        }
+        Ok(self.let_others_know(file)?)
     }
 
     fn drop_descriptor(&self, file: u64) {
@@ -119,7 +143,17 @@ impl<T: Transport> Call<'_, T> {
         matches!(self.open_file(description).place, Place::Shared(_))
     }
 
+    /// Lets the owner know what was written here before it does something by a description that domains share.
+    fn prepare_shared(&self, description: Description<'_>) -> Result<(), Refusal> {
+        let file = description.file.target.number;
+        if self.is_shared(description) && self.domain.has_copy(file) {
+            self.domain.release_written(file)?;
+        }
+        Ok(())
+    }
+
     fn read_regular(&self, description: Description<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
+        self.prepare_shared(description).map_err(|why| self.refused(why))?;
         let length = bytes.len() as u32;
         let request = |description| vec![Request::ReadShared { description, length }];
         match self.domain.ask_shared(description.number, request).map_err(|why| self.refused(why))? {
@@ -142,6 +176,16 @@ impl<T: Transport> Call<'_, T> {
     }
 
     fn write_regular(&self, description: Description<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        self.prepare_shared(description).map_err(|why| self.refused(why))?;
+        let written = self.write_regular_once(description, bytes);
+        let file = description.file.target.number;
+        if self.is_shared(description) && self.domain.has_copy(file) {
+            self.domain.acquire(file, None).map_err(|reply| self.failed(&reply))?;
+        }
+        written
+    }
+
+    fn write_regular_once(&self, description: Description<'_>, bytes: &[u8]) -> Result<usize, Errno> {
         let credentials = self.credentials();
         let request = |description: ObjectNumber| {
             let caller = Caller(*credentials);
@@ -252,10 +296,11 @@ impl<T: Transport> DataOperations for Call<'_, T> {
 
     fn uninstall(&self, number: u32) -> AnswerOf<bool, Self> {
         let closed = self.process.descriptors.borrow_mut().remove(&number);
-        if let Some((file, _)) = closed {
-            self.drop_descriptor(file);
-        }
-        Ok(closed.is_some())
+        let Some((file, _)) = closed else { return Ok(false) };
+        // It is closed whatever comes of what was written, as on Linux.
+        let known = self.let_others_know(file);
+        self.drop_descriptor(file);
+        known.map(|()| true)
     }
 
     fn duplicate(&self, number: u32, (choice, on_exec): (NumberChoice, OnExec)) -> Result<u32, Errno> {
@@ -341,7 +386,7 @@ impl<T: Transport> DataOperations for Call<'_, T> {
     }
 
     fn is_shorter_than(&self, file: Node<'_>, length: u64) -> AnswerOf<bool, Self> {
-        Ok(self.size_of(file)? < length)
+        Ok(self.size(file)? < length)
     }
 
     fn read_range(&self, file: Node<'_>, offset: u64, bytes: &mut [u8]) -> AnswerOf<usize, Self> {
@@ -358,19 +403,24 @@ impl<T: Transport> DataOperations for Call<'_, T> {
 
     fn resize(&self, file: Node<'_>, size_bytes: u64) -> Outcome<(), Self> {
         let file = file.target.number;
-        match self.domain.ask(file.home(), Request::Resize { file, size_bytes }) {
+        match self.ask_about(file, Request::Resize { file, size_bytes }) {
             Reply::Done {} => Ok(()),
             reply => Err(OperationError::Fault(self.failed(&reply).0)),
         }
     }
 
+    /// As the owner has it.
     fn size(&self, file: Node<'_>) -> AnswerOf<u64, Self> {
-        self.size_of(file)
+        let object = file.target.number;
+        match self.ask_about(object, Request::Attributes { object, fields: Fields::SIZE.bits() }) {
+            Reply::Attributes { attributes } => Ok(attributes.size_bytes),
+            reply => Err(self.failed(&reply)),
+        }
     }
 
     fn extent(&self, file: Node<'_>, offset: u64) -> AnswerOf<Extent, Self> {
         let file = file.target.number;
-        match self.domain.ask(file.home(), Request::Extent { file, offset }) {
+        match self.ask_about(file, Request::Extent { file, offset }) {
             Reply::Extent { kind: StoredKind::Data, end } => Ok(Extent { kind: Sought::Data, end }),
             Reply::Extent { kind: StoredKind::Hole, end } => Ok(Extent { kind: Sought::Hole, end }),
             reply => Err(self.failed(&reply)),
@@ -430,6 +480,9 @@ impl<T: Transport> DataOperations for Call<'_, T> {
     }
 
     fn seek(&self, description: Description<'_>, offset: i64, whence: Whence) -> Option<Result<u64, Errno>> {
+        if let Err(why) = self.prepare_shared(description) {
+            return Some(Err(self.refused(why).into()));
+        }
         let request = |description| vec![Request::SeekShared { description, offset, whence }];
         match self.domain.ask_shared(description.number, request) {
             Ok(None) => None,

@@ -5,6 +5,7 @@ use posix_calls::AccessMode;
 
 use super::domain::Domain;
 use super::open_files::{OpenFile, Place};
+use super::waits::Wait;
 use crate::identity::{ObjectNumber, Target};
 use crate::wire::{Refusal, Reply, Request};
 
@@ -24,13 +25,14 @@ impl<T: Transport> Domain<T> {
         number: u64,
         requests: impl Fn(ObjectNumber) -> Vec<Request>,
     ) -> Result<Option<Reply>, Refusal> {
+        let mut wait = Wait::default();
         loop {
             let file = self.open_files.borrow().get(number).ok_or(Refusal::Stale)?;
             let Place::Shared(description) = file.place else { return Ok(None) };
             let owner = description.home();
             let questions = requests(description).into_iter().map(|request| (owner, request)).collect();
             match self.ask_all(Class::Requests, questions).pop() {
-                Some(Reply::Refused { why: Refusal::Busy }) => self.pause(),
+                Some(Reply::Refused { why: Refusal::Busy }) => self.pause_at(&mut wait, owner),
                 Some(Reply::Refused { why: Refusal::Alone }) => self.take_back(number, description)?,
                 Some(Reply::Refused { why }) => return Err(why),
                 Some(reply) => return Ok(Some(reply)),
@@ -53,6 +55,9 @@ impl<T: Transport> Domain<T> {
     /// Shares a description with one domain more; its number at the owner.
     pub(super) fn share(&self, number: u64) -> Result<ObjectNumber, Refusal> {
         let file = self.open_files.borrow().get(number).ok_or(Refusal::Stale)?;
+        let object = file.target.number;
+        // Who shares it reads what was written here.
+        self.release_written(object)?;
         match file.place {
             Place::Shared(description) => match self.ask(description.home(), Request::Join { description }) {
                 Reply::Done {} => Ok(description),
@@ -60,7 +65,8 @@ impl<T: Transport> Domain<T> {
                 _ => Err(Refusal::Garbled),
             },
             Place::Own(state) => {
-                let object = file.target.number;
+                // From now on data go through the owner.
+                self.let_copy_go(object);
                 let request = Request::Share { file: object, end: file.end(), state };
                 match self.ask(object.home(), request) {
                     Reply::Made { number: description } => {

@@ -1,20 +1,28 @@
 //! A domain: what it owns, what it keeps of others' answers, and how it asks.
 
 use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use messages::{Came, Class, Counts, DomainNumber, Endpoint, SendError, Step, Ticket, Transport};
 
 use super::cache::Cache;
+use super::copies::Copy;
 use super::lines::Lines;
 use super::open_files::OpenFiles;
+use super::waits::{Wait, Watch};
 use crate::decisions::Decisions;
 use crate::identity::ObjectNumber;
-use crate::server::{Limits, Server};
+use crate::level::Level;
+use crate::server::{Limits, PAGES_PER_GRANT, Server};
+use crate::shared_pages::{LineCounts, Part, SharedPage, SharedPages};
 use crate::wire::{NoticeKind, Refusal, Reply, Request, decode, encode};
 
 /// How long a domain lets others go on before it asks again where an operation was in the way.
 const PAUSE_NS: u64 = 500;
+
+/// What is heard of an owner that no message reaches.
+const CUT_OFF: Reply = Reply::Refused { why: Refusal::Garbled };
 
 /// Hare's techniques, each of which can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,23 +37,36 @@ pub struct Techniques {
     pub coalesced: bool,
     /// Names of split directories are lent to who makes them: ours, beside Hare's.
     pub lending: bool,
+    /// Data are read and written where they lie, in memory that domains share (3.4), as far as the level allows.
+    pub direct: bool,
 }
 
 impl Default for Techniques {
     fn default() -> Techniques {
-        Techniques { caches: true, affinity: true, broadcast: true, coalesced: true, lending: true }
+        Techniques { caches: true, affinity: true, broadcast: true, coalesced: true, lending: true, direct: true }
     }
 }
 
 /// A domain of a file system.
 pub struct Domain<T> {
-    endpoint: Endpoint<T>,
-    server: RefCell<Server>,
+    pub(super) endpoint: Endpoint<T>,
+    pub(super) server: RefCell<Server>,
     pub(super) cache: RefCell<Cache>,
     pub(super) lines: RefCell<Lines>,
     pub(super) open_files: RefCell<OpenFiles>,
     pub(super) decisions: Rc<dyn Decisions>,
     pub(super) techniques: Cell<Techniques>,
+    pub(super) level: Cell<Level>,
+    /// Of files of others, at level `close-to-open`.
+    pub(super) copies: RefCell<HashMap<ObjectNumber, Copy>>,
+    pub(super) part: RefCell<Option<Rc<Part>>>,
+    /// What the domain's caches hold of others' pages.
+    pub(super) seen_versions: RefCell<HashMap<SharedPage, u64>>,
+    /// Owners that cannot read what is written into this domain's part: they get it in messages.
+    pub(super) unreadable_at: RefCell<HashSet<DomainNumber>>,
+    /// Domains that are known to have ended.
+    pub(super) ended: RefCell<HashSet<DomainNumber>>,
+    pub(super) watch: Watch,
     refused_mappings: Cell<u64>,
     clock: fn() -> u64,
 }
@@ -64,6 +85,13 @@ impl<T: Transport> Domain<T> {
             open_files: RefCell::default(),
             decisions,
             techniques: Cell::default(),
+            level: Cell::default(),
+            copies: RefCell::default(),
+            part: RefCell::default(),
+            seen_versions: RefCell::default(),
+            unreadable_at: RefCell::default(),
+            ended: RefCell::default(),
+            watch: Watch::default(),
             refused_mappings: Cell::new(0),
             clock,
         }
@@ -72,6 +100,23 @@ impl<T: Transport> Domain<T> {
     /// Which techniques calls use from now on.
     pub fn use_techniques(&self, techniques: Techniques) {
         self.techniques.set(techniques);
+    }
+
+    /// What others see of data, and when: the same in all domains, before the first call.
+    pub fn use_level(&self, level: Level) {
+        self.level.set(level);
+    }
+
+    /// From now on data come and go through these pages. Without any they travel in messages.
+    pub fn use_pages(&self, pages: Rc<dyn SharedPages>) {
+        let part = Rc::new(Part::new(pages, self.own()));
+        self.server.borrow_mut().use_part(Rc::clone(&part));
+        self.part.replace(Some(part));
+    }
+
+    /// What data have cost in shared memory so far.
+    pub fn line_counts(&self) -> LineCounts {
+        self.part.borrow().as_ref().map_or_else(LineCounts::default, |part| part.counts())
     }
 
     /// The number of the domain.
@@ -124,14 +169,29 @@ impl<T: Transport> Domain<T> {
     /// Takes a message, if there is one, and serves it if it is a request of another domain.
     pub fn serve(&self) -> bool {
         let mut message = Vec::new();
-        let asked = match self.endpoint.next_message(&mut message) {
+        let came = self.endpoint.next_message(&mut message);
+        self.serve_what(came, &message)
+    }
+
+    /// The same, of one domain.
+    pub(super) fn serve_from(&self, from: DomainNumber) -> bool {
+        let mut message = Vec::new();
+        let came = self.endpoint.next_message_of(from, &mut message);
+        self.serve_what(came, &message)
+    }
+
+    fn serve_what(&self, came: Came, message: &[u8]) -> bool {
+        let asked = match came {
             Came::Nothing => return false,
             Came::Reply => return true,
             Came::Asked(asked) => asked,
         };
         self.transport().spend(Step::Served);
-        let reply = match decode::<Request>(&message) {
+        let reply = match decode::<Request>(message) {
             Some(request) => {
+                if request == (Request::InTheWay {}) {
+                    self.look_after_obstacle_of(asked.from);
+                }
                 let reply = self.server.borrow_mut().serve(asked.from, request);
                 self.send_outgoing();
                 reply
@@ -149,6 +209,7 @@ impl<T: Transport> Domain<T> {
     /// Sends what the owner's last step brings with it: notices first.
     fn send_outgoing(&self) {
         loop {
+            self.split_what_is_due();
             let outgoing = std::mem::take(&mut self.server.borrow_mut().outgoing);
             if outgoing.lines_read > 0 {
                 self.transport().spend(Step::PoolRead(outgoing.lines_read));
@@ -165,9 +226,21 @@ impl<T: Transport> Domain<T> {
         }
     }
 
+    /// Splits what is due, unless a domain is found to have ended: its part would be lost.
+    fn split_what_is_due(&self) {
+        let due = std::mem::take(&mut self.server.borrow_mut().outgoing.splits);
+        if due.is_empty() {
+            return;
+        }
+        for number in 0..self.domain_count() {
+            self.look_after(DomainNumber(number as u16));
+        }
+        due.into_iter().for_each(|directory| self.server.borrow_mut().split(directory));
+    }
+
     /// Asks what wants no reply. A peer may have named an owner that there is not.
     pub(super) fn post(&self, to: DomainNumber, request: Request) {
-        if to.index() >= self.domain_count() {
+        if to.index() >= self.domain_count() || self.has_noted_end_of(to) {
             return;
         }
         if to == self.own() {
@@ -185,19 +258,29 @@ impl<T: Transport> Domain<T> {
         }
     }
 
-    /// Sends a request, as soon as it has room; nothing if it never has, or there is no such domain.
+    /// What an owner has said. Where no message goes any more, what would be waited for never comes.
+    fn heard(&self, reply: Reply) -> Reply {
+        match reply {
+            Reply::Refused { why: Refusal::Busy | Refusal::Elsewhere } if self.transport().has_ended() => CUT_OFF,
+            reply => reply,
+        }
+    }
+
+    /// Sends a request, as soon as it has room; nothing if it never has, there is no such domain, or no message goes any more.
     pub(super) fn send(&self, to: DomainNumber, class: Class, request: &Request) -> Option<Ticket> {
         if to.index() >= self.domain_count() {
             return None;
         }
-        let message = encode(request);
-        loop {
+        let (message, mut wait) = (encode(request), Wait::default());
+        while !self.has_noted_end_of(to) {
             match self.endpoint.ask(to, class, &message, longest_reply_bytes(request)) {
                 Ok(ticket) => return Some(ticket),
                 Err(SendError::TooLong) => return None,
-                Err(SendError::Full) => self.go_on(),
+                Err(SendError::Full) if self.transport().has_ended() => return None,
+                Err(SendError::Full) => self.wait_for_room(&mut wait, to),
             }
         }
+        None
     }
 
     /// Serves, or lets others go on.
@@ -219,20 +302,22 @@ impl<T: Transport> Domain<T> {
     /// Asks one owner.
     pub(super) fn ask(&self, to: DomainNumber, request: Request) -> Reply {
         if to == self.own() {
-            return self.with_server(|server| server.serve(to, request));
+            return self.heard(self.with_server(|server| server.serve(to, request)));
         }
         let Some(ticket) = self.send(to, Class::Requests, &request) else {
-            return Reply::Refused { why: Refusal::Garbled };
+            return CUT_OFF;
         };
         self.endpoint.count_round_trip();
         self.wait_for(ticket)
     }
 
     pub(super) fn wait_for(&self, ticket: Ticket) -> Reply {
+        let mut wait = Wait::default();
         loop {
             match self.reply(ticket) {
-                Some(reply) => return reply,
-                None => self.go_on(),
+                Some(reply) => return self.heard(reply),
+                None if self.is_in_vain(ticket) => return CUT_OFF,
+                None => self.wait_longer(&mut wait, ticket),
             }
         }
     }
@@ -254,9 +339,9 @@ impl<T: Transport> Domain<T> {
             .collect();
         let all = tickets.into_iter().zip(own_replies);
         all.map(|(ticket, reply)| match (ticket, reply) {
-            (_, Some(reply)) => reply,
+            (_, Some(reply)) => self.heard(reply),
             (Some(ticket), None) => self.wait_for(ticket),
-            (None, None) => Reply::Refused { why: Refusal::Garbled },
+            (None, None) => CUT_OFF,
         })
         .collect()
     }
@@ -274,6 +359,9 @@ impl<T: Transport> Domain<T> {
                 None => cache.forget_all_of(owner),
             }
         }
+        if self.transport().has_ended() {
+            self.cache.borrow_mut().forget_all_of(owner);
+        }
     }
 }
 
@@ -287,6 +375,7 @@ fn longest_reply_bytes(request: &Request) -> usize {
         | Request::ReadPipe { length, .. }
         | Request::PeekPipe { length, .. }
         | Request::ReadShared { length, .. } => *length as usize + 8,
+        Request::Acquire { .. } | Request::Grant { .. } => PAGES_PER_GRANT as usize * 20 + 32,
         _ => 80,
     }
 }

@@ -22,18 +22,27 @@ impl Default for Lines {
 impl Lines {
     /// A line for a new operation: one whose last operation all owners know to be decided. `has_come` says of an
     /// answer whether it has come.
-    pub(crate) fn take(&mut self, own: DomainNumber, has_come: impl Fn(Ticket) -> bool) -> Option<OperationNumber> {
+    ///
+    /// # Errors
+    /// An answer without which there is none.
+    pub(crate) fn take(
+        &mut self,
+        own: DomainNumber,
+        has_come: impl Fn(Ticket) -> bool,
+    ) -> Result<OperationNumber, Ticket> {
+        let mut missing = None;
         for _ in 0..self.lines.len() {
             let place = self.next;
             self.next = (place + 1) % self.lines.len();
             let (number, answers) = &mut self.lines[place];
             answers.retain(|ticket| !has_come(*ticket));
-            if answers.is_empty() {
+            let Some(answer) = answers.first() else {
                 *number += 1;
-                return Some(OperationNumber { coordinator: own, line: place as u16, number: *number });
-            }
+                return Ok(OperationNumber { coordinator: own, line: place as u16, number: *number });
+            };
+            missing = Some(*answer);
         }
-        None
+        Err(missing.expect("there are lines"))
     }
 
     /// The line cannot be used again before these answers have come.

@@ -7,6 +7,7 @@ use sync::mutant::planted;
 
 use super::domain::Domain;
 use super::names::Learned;
+use super::waits::Wait;
 use crate::identity::{ObjectNumber, Target};
 use crate::wire::{Listed, ListedState, Refusal, Reply, Request};
 
@@ -16,6 +17,7 @@ const ANSWER_BYTES: u32 = 4096;
 impl<T: Transport> Domain<T> {
     /// Names from a cookie on, by cookie, and whether there are more.
     pub(super) fn list(&self, directory: ObjectNumber, from: u64) -> Result<(Vec<Item>, bool), Refusal> {
+        let mut wait = Wait::default();
         loop {
             let is_split = self.cache.borrow().is_split(directory);
             let question = |number: usize| {
@@ -30,9 +32,10 @@ impl<T: Transport> Domain<T> {
             };
             match merged(replies) {
                 // A name is on its way from one domain to another.
-                Err(Refusal::Busy) => self.pause(),
+                Err(Refusal::Busy) => self.pause_at(&mut wait, directory.home()),
                 Err(Refusal::Elsewhere) => match self.learn(directory) {
                     Learned::Removed => return Ok((Vec::new(), false)),
+                    Learned::Lost => return Err(Refusal::Garbled),
                     Learned::Split => {}
                     Learned::Nothing => self.pause(),
                 },

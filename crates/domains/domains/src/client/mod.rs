@@ -2,11 +2,14 @@
 
 mod cache;
 mod call;
+mod close_to_open;
 mod coordinate;
+mod copies;
 mod creation;
 mod data_operations;
 mod descriptions;
 mod domain;
+mod ends;
 mod lines;
 mod listing;
 mod memory;
@@ -20,8 +23,10 @@ mod processes;
 mod refusals;
 mod transfers;
 mod travel;
+mod waits;
 
 pub use call::{Call, Fault, Found, Handle, Key, Node};
 pub use data_operations::{Description, OffsetLock};
 pub use domain::{Domain, Techniques};
 pub use process::Process;
+pub use waits::{Awaited, Waiting};

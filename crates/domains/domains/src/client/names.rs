@@ -5,6 +5,7 @@ use sync::mutant::planted;
 
 use super::cache::KnownName;
 use super::domain::Domain;
+use super::waits::Wait;
 use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
 use crate::wire::{Bytes, Refusal, Reply, Request};
 
@@ -17,6 +18,8 @@ pub(super) enum Learned {
     Split,
     /// Nothing new: its names are on their way.
     Nothing,
+    /// Its home says nothing any more.
+    Lost,
 }
 
 impl<T: Transport> Domain<T> {
@@ -36,6 +39,7 @@ impl<T: Transport> Domain<T> {
         match self.ask(directory.home(), Request::State { directory, keeps: false }) {
             Reply::State { is_removed: true, .. } | Reply::Refused { why: Refusal::Stale } => Learned::Removed,
             Reply::State { is_split: true, .. } if self.cache.borrow_mut().keep_split(directory) => Learned::Split,
+            Reply::Refused { why: Refusal::Garbled } => Learned::Lost,
             _ => Learned::Nothing,
         }
     }
@@ -43,6 +47,7 @@ impl<T: Transport> Domain<T> {
     /// What a name leads to, and since which stamp.
     pub(super) fn look_up(&self, directory: ObjectNumber, name: &[u8]) -> Result<(Option<Target>, u64), Refusal> {
         let (keeps, borrows) = (self.techniques.get().caches, self.techniques.get().lending);
+        let mut wait = Wait::default();
         loop {
             if let Some(known) = self.known(directory, name) {
                 return Ok((known.target, known.stamp));
@@ -60,11 +65,12 @@ impl<T: Transport> Domain<T> {
                 }
                 Reply::Refused { why: Refusal::Elsewhere } => match self.learn(directory) {
                     Learned::Removed => return Ok((None, 0)),
+                    Learned::Lost => return Err(Refusal::Garbled),
                     Learned::Split => {}
                     Learned::Nothing => self.pause(),
                 },
                 // It is lent, and comes back.
-                Reply::Refused { why: Refusal::Busy } => self.pause(),
+                Reply::Refused { why: Refusal::Busy } => self.pause_at(&mut wait, owner),
                 Reply::Refused { why } => return Err(why),
                 _ => return Err(Refusal::Garbled),
             }

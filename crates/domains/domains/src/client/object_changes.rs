@@ -5,9 +5,10 @@ use posix_calls::{Answer, Errno, Failed, Kind, NewObject, Outcome, Permissions};
 use sync::mutant::planted;
 
 use super::call::{Call, Found, Node};
+use super::waits::Wait;
 use crate::identity::{ObjectNumber, Target};
 use crate::server::NewParts;
-use crate::wire::{Part, Refusal, Reply, Request};
+use crate::wire::{Caller, Part, Refusal, Reply, Request};
 
 /// How long one who moves a directory waits while another does, before it asks again.
 const MOVES_PAUSES: u32 = 4;
@@ -16,6 +17,31 @@ impl<'c, T: Transport> Call<'c, T> {
     /// Asks an object's owner.
     pub(super) fn ask_owner(&self, object: ObjectNumber, request: Request) -> Reply {
         self.domain.ask(object.home(), request)
+    }
+
+    /// The same about a file of which there may be a copy here: the owner knows what was written here when it answers, and what it
+    /// tells is read here from then on.
+    pub(super) fn ask_about(&self, object: ObjectNumber, request: Request) -> Reply {
+        match self.domain.ask_about(object, vec![request]) {
+            Ok(mut replies) => replies.pop().unwrap_or(Reply::Refused { why: Refusal::Garbled }),
+            Err(reply) => reply,
+        }
+    }
+
+    /// What was written here was written before what comes next: data that are let known later change times and set-id bits.
+    pub(super) fn let_data_be_known(&self, object: ObjectNumber) -> Result<(), Errno> {
+        if self.domain.has_copy(object) {
+            self.domain.release_written(object).map_err(|why| self.fault(why))?;
+        }
+        Ok(())
+    }
+
+    /// Has an object kept by its owner, if these permissions are there; a file of another domain is read as it is now.
+    pub(super) fn keep(&self, target: Target, need: Option<(u32, Caller)>) -> Reply {
+        if self.domain.keeps_copies_of(target) {
+            return self.domain.acquire(target.number, Some(need)).map_or_else(|reply| reply, |()| Reply::Done {});
+        }
+        self.ask_owner(target.number, Request::Retain { object: target.number, need })
     }
 
     pub(super) fn find<'v>(&'v self, directory: Node<'v>, name: &[u8]) -> Answer<Option<Found<'v>>, Self> {
@@ -62,10 +88,13 @@ impl<'c, T: Transport> Call<'c, T> {
     /// Makes a change in which directories come to other parents: one domain does at a time, and looks before it does that
     /// none comes below itself. `moves`: which directory, and to what parent.
     pub(super) fn change_places(&self, moves: &[(Target, ObjectNumber)], parts: &[Part]) -> Result<(), Refusal> {
-        let mover = ObjectNumber::ROOT.home();
-        while let Reply::Refused { .. } = self.domain.ask(mover, Request::TakeMoves {}) {
+        let (mover, mut wait) = (ObjectNumber::ROOT.home(), Wait::default());
+        while let Reply::Refused { why } = self.domain.ask(mover, Request::TakeMoves {}) {
+            if why != Refusal::Busy {
+                return Err(why);
+            }
             for _ in 0..MOVES_PAUSES {
-                self.domain.pause();
+                self.domain.pause_at(&mut wait, mover);
             }
         }
         let mut outcome = Ok(());

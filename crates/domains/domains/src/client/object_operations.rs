@@ -27,6 +27,9 @@ impl<T: Transport> Domain<T> {
 
     /// The same, and, of a pipe, closes an end of it.
     pub(super) fn release(&self, target: Target, end: Option<PipeEnd>) {
+        if target.kind == Kind::Regular {
+            self.let_copy_go(target.number);
+        }
         if target != Target::ROOT {
             self.post(target.number.home(), Request::Release { object: target.number, end });
         }
@@ -306,6 +309,7 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
     fn change_permissions(&self, node: Node<'_>, change: PermissionChange) -> Result<(), Errno> {
         let object = node.target.number;
         self.domain.cache.borrow_mut().forget_object(object);
+        self.let_data_be_known(object)?;
         let caller = Caller(*self.credentials());
         let reply = self.ask_owner(object, Request::ChangePermissions { object, change, caller });
         self.permitted(&reply)
@@ -320,7 +324,10 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
         if fields == Fields::IDENTITY {
             return Ok(Attributes::identity(number.inode(), kind));
         }
-        match self.ask_owner(number, Request::Attributes { object: number, fields: fields.bits() }) {
+        let request = Request::Attributes { object: number, fields: fields.bits() };
+        let tells_of_data = fields.intersects(Fields::SIZE | Fields::TIMES);
+        let reply = if tells_of_data { self.ask_about(number, request) } else { self.ask_owner(number, request) };
+        match reply {
             Reply::Attributes { attributes } => Ok(attributes),
             reply => Err(self.failed(&reply)),
         }
@@ -328,6 +335,7 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
 
     fn set_times(&self, node: Node<'_>, right: TimesRight, times: (Option<i64>, Option<i64>)) -> Result<(), Errno> {
         let object = node.target.number;
+        self.let_data_be_known(object)?;
         let caller = Caller(*self.credentials());
         let reply = self.ask_owner(object, Request::SetTimes { object, right, times, caller });
         self.permitted(&reply)
@@ -341,8 +349,7 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
         if node.target == Target::ROOT {
             return Ok(Handle(Target::ROOT));
         }
-        let object = node.target.number;
-        match self.ask_owner(object, Request::Retain { object, need: None }) {
+        match self.keep(node.target, None) {
             Reply::Done {} => Ok(Handle(node.target)),
             reply => Err(self.failed(&reply)),
         }
@@ -376,16 +383,19 @@ impl<'c, T: Transport> ObjectOperations for Call<'c, T> {
     ) -> Outcome<Handle, Self> {
         let parts = Self::parts(NewObject::File, permissions);
         let made = self.domain.create(directory.target.number, key.0, &parts, true);
-        made.map(Handle).map_err(|why| self.outcome(why))
+        let made = made.map_err(|why| self.outcome(why))?;
+        if self.domain.keeps_copies_of(made) {
+            // Who has made it has kept it.
+            self.domain.acquire_made(made.number);
+        }
+        Ok(Handle(made))
     }
 
     fn open_node(&self, node: Node<'_>, need: Need) -> Option<Result<Handle, Errno>> {
         if node.target == Target::ROOT {
             return None;
         }
-        let object = node.target.number;
-        let need = Some((need.bits(), Caller(*self.credentials())));
-        let reply = self.ask_owner(object, Request::Retain { object, need });
+        let reply = self.keep(node.target, Some((need.bits(), Caller(*self.credentials()))));
         Some(self.permitted(&reply).map(|()| Handle(node.target)))
     }
 }

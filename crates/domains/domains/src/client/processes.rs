@@ -22,6 +22,11 @@ impl<T: Transport> Call<'_, T> {
         number
     }
 
+    /// The number of the process that calls (POSIX `getpid`).
+    pub fn number_of_caller(&self) -> ProcessNumber {
+        ProcessNumber(self.process_number().inode().0)
+    }
+
     /// Asks who keeps a process's children.
     fn ask_family(&self, request: impl FnOnce(ObjectNumber) -> Request) -> Reply {
         let number = self.process_number();

@@ -3,6 +3,7 @@
 use messages::{Class, DomainNumber, Transport};
 use posix_calls::{Credentials, Written};
 
+use super::close_to_open::why;
 use super::domain::Domain;
 use crate::identity::ObjectNumber;
 use crate::server::{PAGE_BYTES, STAGED_BYTES};
@@ -11,6 +12,9 @@ use crate::wire::{Bytes, Caller, Refusal, Reply, Request};
 impl<T: Transport> Domain<T> {
     /// Reads a file page by page; fewer bytes than asked for only at the end.
     pub(super) fn read(&self, file: ObjectNumber, offset: u64, bytes: &mut [u8]) -> Result<usize, Refusal> {
+        if self.has_copy(file) {
+            return self.read_copy(file, offset, bytes);
+        }
         let mut questions = Vec::new();
         let mut at = offset;
         let end = offset.saturating_add(bytes.len() as u64);
@@ -43,6 +47,27 @@ impl<T: Transport> Domain<T> {
 
     /// Writes a file, at its end without an offset. Bytes of one mebibyte at most are written at once.
     pub(super) fn write(
+        &self,
+        file: ObjectNumber,
+        offset: Option<u64>,
+        bytes: &[u8],
+        credentials: &Credentials,
+    ) -> Result<Written, Refusal> {
+        match offset {
+            Some(offset) if self.has_copy(file) => return self.write_copy(file, offset, bytes, credentials),
+            // The owner must know what was written here, so as to know the end.
+            None if self.has_copy(file) => self.release_written(file)?,
+            _ => {}
+        }
+        let written = self.write_through(file, offset, bytes, credentials)?;
+        if self.has_copy(file) {
+            self.acquire(file, None).map_err(why)?;
+        }
+        Ok(written)
+    }
+
+    /// Writes a file by its owner.
+    fn write_through(
         &self,
         file: ObjectNumber,
         offset: Option<u64>,
@@ -97,6 +122,9 @@ impl<T: Transport> Domain<T> {
 
     /// What is to be known of a file.
     pub(super) fn size_of(&self, file: ObjectNumber) -> Result<u64, Reply> {
+        if let Some(size_bytes) = self.copied_size(file) {
+            return Ok(size_bytes);
+        }
         let fields = posix_calls::Fields::SIZE.bits();
         match self.ask(file.home(), Request::Attributes { object: file, fields }) {
             Reply::Attributes { attributes } => Ok(attributes.size_bytes),

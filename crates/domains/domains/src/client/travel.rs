@@ -78,7 +78,8 @@ impl Process {
     /// Ends here and is to go on in another domain ([`Process::arrive`]) with these bytes. Memory is given up.
     ///
     /// # Errors
-    /// EIO if an owner refuses; the process has ended then, with 1 as its exit code.
+    /// ENOSPC if an owner has no space for what was written to a file that is passed on, EIO if it refuses for another reason; the
+    /// process has ended then, with 1 as its exit code.
     pub fn leave<T: Transport>(self, domain: &Domain<T>) -> Result<Vec<u8>, Errno> {
         let number = domain.begin(&self).process_number();
         let all = std::mem::take(&mut *self.descriptors.borrow_mut());
@@ -95,12 +96,12 @@ impl Process {
             let last = domain.open_files.borrow_mut().drop_descriptor(file);
             last.into_iter().for_each(|file| domain.let_go_of_file(file));
         }
-        if refused.is_some() {
+        if let Some(why) = refused {
             for Passed { description, .. } in descriptors {
                 domain.post(description.home(), Request::Leave { description });
             }
             self.exit_with(domain, Ended::Exited(1));
-            return Err(Fault::Garbled.into());
+            return Err(Fault::from(why).into());
         }
         self.give_up_memory(domain);
         let (caller, umask) = (Caller(self.credentials), self.umask.get());

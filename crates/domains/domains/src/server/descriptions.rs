@@ -19,7 +19,7 @@ use super::description::SharedDescription;
 use super::object::Body;
 use super::{STAGED_BYTES, Served, Server};
 use crate::identity::ObjectNumber;
-use crate::wire::{Bytes, Caller, DescriptionState, Refusal, Reply};
+use crate::wire::{Bytes, Caller, DescriptionState, Obstacle, Refusal, Reply};
 
 impl Server {
     /// The asker shares what was its own: with one other, for the time being.
@@ -60,10 +60,11 @@ impl Server {
 
     /// A description that the asker may use now.
     fn usable(&mut self, number: ObjectNumber) -> Result<&mut SharedDescription, Refusal> {
-        let description = self.descriptions.get_mut(&number).ok_or(Refusal::Stale)?;
-        if description.locked_by.is_some() && !planted("domains: an offset moves that another domain has locked") {
-            return Err(Refusal::Busy);
+        let locked_by = self.descriptions.get(&number).ok_or(Refusal::Stale)?.locked_by;
+        if let Some(by) = locked_by.filter(|_| !planted("domains: an offset moves that another domain has locked")) {
+            return Err(self.busy(Obstacle::Offset { by }));
         }
+        let description = self.descriptions.get_mut(&number).ok_or(Refusal::Stale)?;
         if description.holders == 1 { Err(Refusal::Alone) } else { Ok(description) }
     }
 

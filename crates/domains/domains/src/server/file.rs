@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use std::rc::Rc;
+
 use posix_calls::data::MAX_FILE_BYTES;
 
+use crate::shared_pages::{Lines, OwnPage, PAGE_BYTES, Part};
 use crate::wire::StoredKind;
-
-/// Bytes of a page.
-pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Pages that an owner has for data.
 #[derive(Clone, Copy, Debug)]
@@ -16,10 +16,30 @@ pub(crate) struct Pages {
     pub(crate) limit: u64,
 }
 
+/// A page of a file.
+#[derive(Debug)]
+struct Page {
+    bytes: Box<[u8; PAGE_BYTES as usize]>,
+    /// The same in shared memory, if somebody has asked for it since it was written.
+    shared: Option<Rc<OwnPage>>,
+}
+
+impl Page {
+    fn empty() -> Page {
+        Page { bytes: Box::new([0; PAGE_BYTES as usize]), shared: None }
+    }
+
+    /// Its bytes, which are about to change.
+    fn bytes_mut(&mut self) -> &mut [u8; PAGE_BYTES as usize] {
+        self.shared = None;
+        &mut self.bytes
+    }
+}
+
 /// Data of a file. Bytes of a page that lie at the file's end or later are zero.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    pages: BTreeMap<u64, Box<[u8; PAGE_BYTES as usize]>>,
+    pages: BTreeMap<u64, Page>,
     pub(crate) size_bytes: u64,
 }
 
@@ -32,7 +52,8 @@ impl File {
         while done < length {
             let (page, start, count) = part_of_page(offset + done, length - done);
             if let Some(page) = self.pages.get(&page) {
-                bytes[done as usize..(done + count) as usize].copy_from_slice(&page[start..start + count as usize]);
+                bytes[done as usize..(done + count) as usize]
+                    .copy_from_slice(&page.bytes[start..start + count as usize]);
             }
             done += count;
         }
@@ -51,8 +72,9 @@ impl File {
                 }
                 pages.used += 1;
             }
-            let page = self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE_BYTES as usize]));
-            page[start..start + count as usize].copy_from_slice(&bytes[done as usize..(done + count) as usize]);
+            let page = self.pages.entry(page).or_insert_with(Page::empty);
+            page.bytes_mut()[start..start + count as usize]
+                .copy_from_slice(&bytes[done as usize..(done + count) as usize]);
             done += count;
             self.size_bytes = self.size_bytes.max(offset + done);
         }
@@ -64,7 +86,7 @@ impl File {
         let before = self.pages.len();
         drop(self.pages.split_off(&size_bytes.div_ceil(PAGE_BYTES)));
         if let Some(last) = self.pages.get_mut(&(size_bytes / PAGE_BYTES)) {
-            last[(size_bytes % PAGE_BYTES) as usize..].fill(0);
+            last.bytes_mut()[(size_bytes % PAGE_BYTES) as usize..].fill(0);
         }
         self.size_bytes = size_bytes;
         pages.used -= (before - self.pages.len()) as u64;
@@ -79,6 +101,18 @@ impl File {
         }
         let alike = (first..).zip(self.pages.range(first..)).take_while(|(place, (page, _))| place == *page);
         (StoredKind::Data, (first + alike.count() as u64) * PAGE_BYTES)
+    }
+
+    /// A page as it lies in this part of shared memory from now on; nothing if there is a hole.
+    ///
+    /// # Errors
+    /// No page of the part is free.
+    pub(crate) fn share(&mut self, index: u64, part: &Rc<Part>) -> Result<Option<Rc<OwnPage>>, ()> {
+        let Some(page) = self.pages.get_mut(&index) else { return Ok(None) };
+        if page.shared.is_none() {
+            page.shared = part.put(&page.bytes, Lines::MAX).map(Rc::new);
+        }
+        page.shared.clone().map(Some).ok_or(())
     }
 
     pub(crate) fn page_count(&self) -> u64 {

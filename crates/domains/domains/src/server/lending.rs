@@ -14,7 +14,7 @@ use sync::mutant::planted;
 use super::shard::Authority;
 use super::{Served, Server};
 use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
-use crate::wire::{Bytes, Refusal, Reply, Request};
+use crate::wire::{Bytes, Obstacle, Refusal, Reply, Request};
 
 impl Server {
     fn hash_owner(&self, directory: ObjectNumber, name: &[u8]) -> DomainNumber {
@@ -35,7 +35,11 @@ impl Server {
     pub(super) fn claim(&mut self, directory: ObjectNumber, name: &[u8]) -> Result<(), Refusal> {
         let Authority::Lent { to } = self.authority(directory, name) else { return Ok(()) };
         self.outgoing.posts.push((to, Request::Recall { directory, name: Bytes(name.to_vec()) }));
-        if planted("domains: a name that is lent is looked up as it was") { Ok(()) } else { Err(Refusal::Busy) }
+        if planted("domains: a name that is lent is looked up as it was") {
+            return Ok(());
+        }
+        // What one that has ended has made of it, nobody knows.
+        if self.ended.contains(&to) { Err(Refusal::Garbled) } else { Err(self.busy(Obstacle::Lent { to })) }
     }
 
     /// Lends a name of a split directory to a domain that owns, or makes, what it leads to. Nobody else keeps it, and nothing is
@@ -184,7 +188,17 @@ mod tests {
         assert_eq!(owner.claim(directory, &name), Err(Refusal::Busy));
         deliver(&mut owner, &mut borrower);
         borrower.borrow(directory, &name, target, stamp);
-        assert_eq!(owner.claim(directory, &name), Err(Refusal::Busy));
+        let look_up = Request::LookUp { directory, name: Bytes(name.clone()), keeps: false, borrows: false };
+        let busy = Reply::Refused { why: Refusal::Busy };
+        assert_eq!(owner.serve(owner.own, look_up), busy);
+        let in_the_way = Reply::InTheWay { obstacle: Some(Obstacle::Lent { to: borrower.own }) };
+        for _ in 0..2 {
+            assert_eq!(owner.serve(owner.own, Request::InTheWay {}), in_the_way, "asking changes nothing");
+        }
+        // A request that is answered was in nobody's way.
+        let list = Request::List { directory, from: 0, most_bytes: 4096, is_split: true };
+        assert!(matches!(owner.serve(owner.own, list), Reply::Names { .. }));
+        assert_eq!(owner.serve(owner.own, Request::InTheWay {}), Reply::InTheWay { obstacle: None });
         deliver(&mut owner, &mut borrower);
         deliver(&mut borrower, &mut owner);
         assert_eq!(owner.claim(directory, &name), Ok(()));

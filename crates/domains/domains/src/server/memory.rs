@@ -9,8 +9,8 @@ use std::ops::Range;
 use posix_calls::{AccessError, Errno, Growth, OperationError, Place, Protection, SPACE_PAGES, Sharing};
 use sync::mutant::planted;
 
+use super::PAGE_BYTES;
 use super::Server;
-use super::file::PAGE_BYTES;
 use super::object::Body;
 use super::space::{FilePage, Mapped, PageBytes, Space};
 use crate::identity::ObjectNumber;

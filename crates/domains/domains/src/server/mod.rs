@@ -6,11 +6,13 @@
 //! **Marks.** A prepared operation leaves a mark at each name and object that it changes. Who meets a mark looks at the line that
 //! decides ([`Decisions`]): what is committed takes effect then and there, what is not yet is as if it were not.
 
+mod deaths;
 mod description;
 mod descriptions;
 mod families;
 mod family;
 mod file;
+mod grants;
 mod lending;
 mod memory;
 mod names;
@@ -24,7 +26,7 @@ mod shard;
 mod space;
 mod split;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use messages::DomainNumber;
@@ -32,12 +34,14 @@ use posix_calls::{Kind, Permissions};
 
 use crate::decisions::Decisions;
 use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
-use crate::wire::{NoticeKind, OperationNumber, Refusal, Reply, Request};
+use crate::shared_pages::{OwnPage, Part};
+use crate::wire::{NoticeKind, Obstacle, OperationNumber, Refusal, Reply, Request};
 
+pub(crate) use crate::shared_pages::PAGE_BYTES;
 use description::SharedDescription;
 use family::Families;
-pub(crate) use file::PAGE_BYTES;
 use file::{File, Pages};
+pub(crate) use grants::PAGES_PER_GRANT;
 use object::{Body, Directory, Object};
 pub(crate) use objects::{STAGED_BYTES, sum};
 pub(crate) use pipe::most_that_fits;
@@ -71,6 +75,8 @@ pub(crate) struct Outgoing {
     pub(crate) notices: Vec<(DomainNumber, NoticeKind)>,
     /// To other owners, or this one.
     pub(crate) posts: Vec<(DomainNumber, Request)>,
+    /// Directories that are to be split, once it is clear that all domains are there.
+    pub(crate) splits: Vec<ObjectNumber>,
     /// Lines of the pool that were looked at.
     pub(crate) lines_read: u32,
 }
@@ -110,6 +116,16 @@ pub(crate) struct Server {
     /// The memory of this domain's processes.
     spaces: BTreeMap<u64, Space>,
     last_space: u64,
+    /// Where data lie for others, if domains share memory.
+    part: Option<Rc<Part>>,
+    /// Pages that a domain reads of a file here.
+    grants: HashMap<(ObjectNumber, DomainNumber), Vec<Rc<OwnPage>>>,
+    /// What is in the way of the request that is served.
+    obstacle: Option<Obstacle>,
+    /// By asker: what is in the way of its last request, if that was refused as busy.
+    obstacles: HashMap<DomainNumber, Obstacle>,
+    /// Domains that are known to have ended.
+    ended: HashSet<DomainNumber>,
     pub(crate) outgoing: Outgoing,
 }
 
@@ -145,6 +161,11 @@ impl Server {
             families: Families::default(),
             spaces: BTreeMap::new(),
             last_space: 0,
+            part: None,
+            grants: HashMap::new(),
+            obstacle: None,
+            obstacles: HashMap::new(),
+            ended: HashSet::new(),
             outgoing: Outgoing::default(),
         };
         if ObjectNumber::ROOT.home() == own {
@@ -197,9 +218,47 @@ impl Server {
 
     /// Serves a request of a domain, which may be this one.
     pub(crate) fn serve(&mut self, from: DomainNumber, request: Request) -> Reply {
-        match self.answer(from, request) {
-            Ok(reply) => reply,
-            Err(why) => Reply::Refused { why },
+        let reply = self.answer(from, request).unwrap_or_else(|why| Reply::Refused { why });
+        match self.obstacle.take() {
+            Some(obstacle) if reply == (Reply::Refused { why: Refusal::Busy }) => {
+                self.obstacles.insert(from, obstacle);
+            }
+            // Who asks what is in the way asks about the request before.
+            _ if matches!(reply, Reply::InTheWay { .. }) => {}
+            _ => {
+                self.obstacles.remove(&from);
+            }
+        }
+        reply
+    }
+
+    /// Refuses what is asked until something is out of the way.
+    fn busy(&mut self, obstacle: Obstacle) -> Refusal {
+        self.obstacle = Some(obstacle);
+        Refusal::Busy
+    }
+
+    /// Refuses what is asked until an operation is decided.
+    fn undecided(&mut self, operation: OperationNumber) -> Refusal {
+        self.busy(Obstacle::Operation { operation })
+    }
+
+    /// What was in the way of a domain's last request that was refused as busy.
+    pub(crate) fn obstacle_of(&self, asker: DomainNumber) -> Option<Obstacle> {
+        self.obstacles.get(&asker).cloned()
+    }
+
+    /// Refuses what is asked until a directory is split, or what is under way in it is decided.
+    fn until_quiet(&mut self, directory: ObjectNumber) -> Refusal {
+        let is_of = |place: &Place| match place {
+            Place::Name(of, _) | Place::Held(of, _) | Place::Closing(of) => *of == directory,
+            Place::Object(_) => false,
+        };
+        let under_way =
+            self.marks.iter().filter(|(_, places)| places.iter().any(is_of)).map(|(operation, _)| *operation);
+        match under_way.min() {
+            Some(operation) => self.undecided(operation),
+            None => self.busy(Obstacle::Split {}),
         }
     }
 
@@ -261,6 +320,13 @@ impl Server {
             Request::GiveBack { directory, name, target, stamp } => {
                 self.take_name_back(from, directory, &name.0, (target, stamp))
             }
+            Request::Acquire { file, keep, direct } => self.acquire(from, file, keep, direct),
+            Request::Grant { file, first } => self.grant(from, file, first, true),
+            Request::EndGrant { file } => self.end_grant(from, file),
+            Request::LetKnow { file, pages, end, modified_ns, caller } => {
+                self.take_released(from, file, pages, (end, modified_ns), &caller)
+            }
+            Request::InTheWay {} => Ok(Reply::InTheWay { obstacle: self.obstacle_of(from) }),
             Request::TakeEnded { parent, child } => Ok(self.take_ended(parent, child)),
         }
     }

@@ -51,7 +51,7 @@ impl Server {
 
     /// Lets those know who keep what a name leads to, but the one who changes it and knows.
     pub(super) fn notify_readers(&mut self, directory: ObjectNumber, name: &[u8], changer: DomainNumber) {
-        if planted("domains: who keeps a name is not told that it changes") {
+        if planted("domains: who keeps a name hears of no change") {
             return;
         }
         let Some(entry) = self.shards.get_mut(&directory).and_then(|shard| shard.entry(name)) else { return };
@@ -110,13 +110,17 @@ impl Server {
         if shard.is_closed {
             return Err(Refusal::Dead);
         }
-        if shard.closing.is_some() && !planted("domains: names are made in a directory that is being removed") {
-            return Err(Refusal::Busy);
+        if let Some(operation) = shard.closing
+            && !planted("domains: names are made in a directory that is being removed")
+        {
+            return Err(self.undecided(operation));
         }
-        shard.check_open()?;
-        match shard.entry(name) {
-            Some(entry) if entry.mark.is_some() => Err(Refusal::Busy),
-            Some(entry) if entry.target.is_some() => Err(Refusal::Exists),
+        if shard.is_draining {
+            return Err(self.until_quiet(directory));
+        }
+        match shard.entry(name).map(|entry| (entry.mark, entry.target)) {
+            Some((Some(mark), _)) => Err(self.undecided(mark.operation)),
+            Some((None, Some(_))) => Err(Refusal::Exists),
             _ => Ok(()),
         }
     }

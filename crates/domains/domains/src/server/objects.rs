@@ -5,7 +5,8 @@ use posix_calls::data::MAX_FILE_BYTES;
 use posix_calls::{Attributes, Fields, Kind, Need, PermissionChange, Permissions, PipeEnd, Space, TimesRight};
 use sync::mutant::planted;
 
-use super::file::{File, PAGE_BYTES};
+use super::PAGE_BYTES;
+use super::file::File;
 use super::object::{Body, Directory, Object};
 use super::{Served, Server};
 use crate::identity::ObjectNumber;
@@ -131,7 +132,7 @@ impl Server {
 
     /// Lets those know who keep something of a directory, but the one who changes it and knows.
     pub(super) fn notify_readers_of_directory(&mut self, directory: ObjectNumber, changer: DomainNumber) {
-        if planted("domains: who keeps a directory is not told that it changes") {
+        if planted("domains: who keeps a directory hears of no change") {
             return;
         }
         let Some(object) = self.objects.get_mut(&directory) else { return };
@@ -213,7 +214,7 @@ impl Server {
         number: ObjectNumber,
         offset: Option<u64>,
         bytes: &[u8],
-        Caller(credentials): &Caller,
+        caller: &Caller,
     ) -> Served {
         let now_ns = self.now_ns();
         let mut pages = self.pages;
@@ -224,6 +225,16 @@ impl Server {
         }
         let length = file.write(offset, bytes, &mut pages);
         self.pages = pages;
+        self.drop_set_ids(number, caller)?;
+        if length > 0 {
+            self.note_change_of_data(number, now_ns);
+        }
+        Ok(Reply::Written { offset, length })
+    }
+
+    /// Set-id bits go with what a user writes.
+    pub(super) fn drop_set_ids(&mut self, number: ObjectNumber, Caller(credentials): &Caller) -> Result<(), Refusal> {
+        let now_ns = self.now_ns();
         let object = self.object(number)?;
         if !credentials.is_superuser() && !planted("domains: who writes leaves set-id bits") {
             let old = object.permissions;
@@ -232,10 +243,7 @@ impl Server {
                 (object.permissions, object.changed_ns) = (new, now_ns);
             }
         }
-        if length > 0 {
-            self.note_change_of_data(number, now_ns);
-        }
-        Ok(Reply::Written { offset, length })
+        Ok(())
     }
 
     pub(super) fn note_change_of_data(&mut self, number: ObjectNumber, now_ns: i64) {

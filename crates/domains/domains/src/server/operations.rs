@@ -6,7 +6,7 @@ use sync::mutant::planted;
 use super::object::Effect;
 use super::{Place, Served, Server};
 use crate::identity::{ObjectNumber, Target};
-use crate::wire::{Bytes, OperationNumber, Part, Refusal, Reply};
+use crate::wire::{Bytes, Obstacle, OperationNumber, Part, Refusal, Reply};
 
 use super::shard::Mark;
 
@@ -36,13 +36,17 @@ impl Server {
             Part::Remove { directory, name, expected } | Part::Replace { directory, name, expected, .. } => {
                 self.settle_name(*directory, &name.0);
                 let shard = self.shard_of(*directory, &name.0)?;
-                shard.check_open()?;
-                let entry = shard.entry(&name.0).ok_or(Refusal::Changed)?;
-                if entry.mark.is_some() {
-                    return Err(Refusal::Busy);
+                if shard.is_draining {
+                    return Err(self.until_quiet(*directory));
                 }
-                if !entry.held_by.is_empty() && !planted("domains: a name goes that a link rests on") {
-                    return Err(Refusal::Busy);
+                let entry = shard.entry(&name.0).ok_or(Refusal::Changed)?;
+                if let Some(Mark { operation, .. }) = entry.mark {
+                    return Err(self.undecided(operation));
+                }
+                if let Some(operation) = entry.held_by.first().copied()
+                    && !planted("domains: a name goes that a link rests on")
+                {
+                    return Err(self.undecided(operation));
                 }
                 let is_same = entry.target.is_some_and(|target| target.number == *expected);
                 if is_same
@@ -56,10 +60,12 @@ impl Server {
             Part::Hold { directory, name, stamp } => {
                 self.settle_name(*directory, &name.0);
                 let shard = self.shard_of(*directory, &name.0)?;
-                shard.check_open()?;
+                if shard.is_draining {
+                    return Err(self.until_quiet(*directory));
+                }
                 let entry = shard.entry(&name.0).ok_or(Refusal::Changed)?;
                 match entry.mark {
-                    Some(_) => Err(Refusal::Busy),
+                    Some(Mark { operation, .. }) => Err(self.undecided(operation)),
                     None if entry.target.is_some() && entry.stamp == *stamp => Ok(()),
                     None if planted("domains: a link does not look at its source again") => Ok(()),
                     None => Err(Refusal::Changed),
@@ -90,11 +96,11 @@ impl Server {
         if shard.is_closed {
             Err(Refusal::Changed)
         } else if shard.closing.is_some() || shard.is_draining {
-            Err(Refusal::Busy)
+            Err(self.until_quiet(directory))
         } else if shard.name_count() > 0 && !planted("domains: a directory goes with its names") {
             Err(Refusal::NotEmpty)
         } else if shard.marked > 0 && !planted("domains: a directory goes while a name is made in it") {
-            Err(Refusal::Busy)
+            Err(self.until_quiet(directory))
         } else {
             Ok(())
         }
@@ -305,7 +311,9 @@ impl Server {
 
     pub(super) fn take_moves(&mut self, from: DomainNumber) -> Served {
         match self.mover {
-            Some(mover) if mover != from && !planted("domains: two move directories at a time") => Err(Refusal::Busy),
+            Some(by) if by != from && !planted("domains: two move directories at a time") => {
+                Err(self.busy(Obstacle::Moves { by }))
+            }
             _ => {
                 self.mover = Some(from);
                 Ok(Reply::Done {})

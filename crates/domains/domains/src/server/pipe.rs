@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::file::PAGE_BYTES;
+use super::PAGE_BYTES;
 
 /// Pages of a pipe.
 const PIPE_PAGES: usize = 16;

@@ -81,10 +81,10 @@ impl Server {
     pub(super) fn pipe_state(&mut self, pipe: ObjectNumber, end: PipeEnd) -> Served {
         let pipe = self.pipe(pipe)?;
         let other_end_gone = pipe.ends[end.other() as usize] == 0;
-        let would_go_on = match end {
+        let is_ready = match end {
             PipeEnd::Read => !pipe.bytes.is_empty(),
             PipeEnd::Write => !pipe.is_full(),
         };
-        Ok(Reply::PipeState { is_ready: would_go_on || other_end_gone, other_end_gone })
+        Ok(Reply::PipeState { is_ready, other_end_gone })
     }
 }

@@ -6,7 +6,7 @@ use messages::DomainNumber;
 
 use super::readers::Readers;
 use crate::identity::{ObjectNumber, Target, domain_of_name, name_hash};
-use crate::wire::{ListedState, OperationNumber, Refusal};
+use crate::wire::{ListedState, OperationNumber};
 
 /// Absent names of a directory that some domain keeps as absent, at most: further ones may not be kept.
 const ABSENT_LIMIT: usize = 4096;
@@ -93,11 +93,6 @@ impl Shard {
             changes_by_others: 0,
             is_draining: false,
         }
-    }
-
-    /// Whether something may begin here.
-    pub(crate) fn check_open(&self) -> Result<(), Refusal> {
-        if self.is_draining { Err(Refusal::Busy) } else { Ok(()) }
     }
 
     /// Names that lead to something.

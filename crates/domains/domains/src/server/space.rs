@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use posix_calls::{Errno, Protection, Sharing};
 
-use super::file::PAGE_BYTES;
+use super::PAGE_BYTES;
 use crate::identity::ObjectNumber;
 
 /// Pages of a file whose bytes have numbers of 64 bits.

@@ -17,24 +17,39 @@ const MESSAGE_BYTES: usize = 2048;
 const NAME_BYTES: usize = 16;
 
 impl Server {
-    /// Splits a directory that is here and large, or that others change often: now, or when all that is under way in it was
-    /// decided.
+    /// Lets a directory that is here and large, or that others change often, be split: now, or when all that is under way in it
+    /// was decided.
     pub(super) fn split_if_large(&mut self, directory: ObjectNumber) {
-        let (own, count, limits) = (self.own, self.domain_count, self.limits);
-        if count < 2 || self.is_split_here(directory) != Some(false) {
-            return;
+        if self.is_to_be_split(directory) {
+            self.outgoing.splits.push(directory);
         }
-        let Some(shard) = self.shards.get_mut(&directory) else { return };
+    }
+
+    fn is_to_be_split(&mut self, directory: ObjectNumber) -> bool {
+        let (count, limits) = (self.domain_count, self.limits);
+        // A part of one that has ended would be lost.
+        if count < 2 || !self.ended.is_empty() || self.is_split_here(directory) != Some(false) {
+            return false;
+        }
+        let Some(shard) = self.shards.get_mut(&directory) else { return false };
         let is_due = shard.name_count() > limits.split_above || shard.changes_by_others > limits.split_after;
         // Once begun it is done, so that those who wait for it go on.
         if shard.is_closed || !is_due && !shard.is_draining {
-            return;
+            return false;
         }
         shard.is_draining = true;
-        if !shard.is_quiet() {
+        shard.is_quiet()
+    }
+
+    /// Splits a directory, if that is still due: who has found that a domain has ended has let it be.
+    pub(crate) fn split(&mut self, directory: ObjectNumber) {
+        if !self.is_to_be_split(directory) {
             return;
         }
-        shard.is_draining = false;
+        let (own, count) = (self.own, self.domain_count);
+        if let Some(shard) = self.shards.get_mut(&directory) {
+            shard.is_draining = false;
+        }
         if let Some(it) = self.objects.get_mut(&directory).and_then(|object| object.directory_mut()) {
             it.is_split = true;
         }

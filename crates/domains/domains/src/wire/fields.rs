@@ -1,5 +1,6 @@
 //! Values as bytes.
 
+use messages::DomainNumber;
 use posix_calls::{Ended, Kind, OnExec, Permissions, PipeEnd, Whence};
 
 /// Bytes of any length up to 4 GiB.
@@ -118,6 +119,16 @@ impl<A: Field, B: Field> Field for (A, B) {
 
     fn take(reader: &mut Reader<'_>) -> Option<(A, B)> {
         Some((A::take(reader)?, B::take(reader)?))
+    }
+}
+
+impl Field for DomainNumber {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.0.put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<DomainNumber> {
+        u16::take(reader).map(DomainNumber)
     }
 }
 

@@ -9,5 +9,5 @@ mod replies;
 mod requests;
 
 pub use fields::{Bytes, Field, Reader, decode, encode};
-pub use replies::{Listed, ListedState, NoticeKind, Refusal, Reply, StoredKind};
-pub use requests::{Caller, DescriptionState, OperationNumber, Part, Request};
+pub use replies::{GrantedPage, Listed, ListedState, NoticeKind, Obstacle, Refusal, Reply, StoredKind};
+pub use requests::{Caller, Content, DescriptionState, OperationNumber, Part, Released, Request};

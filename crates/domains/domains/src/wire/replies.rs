@@ -1,9 +1,10 @@
 //! What an owner answers.
 
+use messages::DomainNumber;
 use posix_calls::{Attributes, Ended, Errno, InodeNumber, Kind, Permissions};
 
 use super::fields::{Bytes, Field, Reader, message};
-use super::requests::DescriptionState;
+use super::requests::{DescriptionState, OperationNumber};
 use crate::identity::{ObjectNumber, Target};
 
 /// Why an owner has done nothing.
@@ -30,9 +31,11 @@ pub enum Refusal {
     Garbled = 8,
     /// Nobody but the asker shares the description.
     Alone = 9,
+    /// Data lie where this owner cannot read them: they must come in messages.
+    Unreadable = 10,
 }
 
-const REFUSALS: [Refusal; 10] = [
+const REFUSALS: [Refusal; 11] = [
     Refusal::Busy,
     Refusal::Changed,
     Refusal::Exists,
@@ -43,6 +46,7 @@ const REFUSALS: [Refusal; 10] = [
     Refusal::Stale,
     Refusal::Garbled,
     Refusal::Alone,
+    Refusal::Unreadable,
 ];
 
 impl Field for Refusal {
@@ -148,6 +152,57 @@ impl Field for Listed {
     }
 }
 
+/// Where a page of a file lies in its owner's part of shared memory, until the asker needs it no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantedPage {
+    /// Which page of the file.
+    pub index: u64,
+    /// Which page of the part.
+    pub number: u32,
+    /// Tells what it holds from all that it has held.
+    pub version: u64,
+}
+
+impl Field for GrantedPage {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.index.put(bytes);
+        self.number.put(bytes);
+        self.version.put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<GrantedPage> {
+        Some(GrantedPage { index: Field::take(reader)?, number: Field::take(reader)?, version: Field::take(reader)? })
+    }
+}
+
+message! {
+    /// What is in the way where an owner is busy.
+    pub enum Obstacle {
+        /// An operation that is not decided.
+        Operation = 0 {
+            /// Which.
+            operation: OperationNumber,
+        },
+        /// Another domain moves directories.
+        Moves = 1 {
+            /// Which.
+            by: DomainNumber,
+        },
+        /// Another domain has locked the offset.
+        Offset = 2 {
+            /// Which.
+            by: DomainNumber,
+        },
+        /// The name is lent, and was asked for.
+        Lent = 3 {
+            /// To which domain.
+            to: DomainNumber,
+        },
+        /// The directory is about to be split.
+        Split = 4 {},
+    }
+}
+
 message! {
     /// What an owner answers.
     pub enum Reply {
@@ -191,6 +246,10 @@ message! {
         Made = 18 { number: ObjectNumber },
         /// The name, which leads to this since it had this stamp, is lent to the asker: from now on it decides on it.
         Lent = 19 { target: Target, stamp: u64 },
+        /// How long a file is, and where its pages lie from the one that was asked for to this one: those that are missing are holes.
+        Granted = 20 { size_bytes: u64, until: u64, pages: Vec<GrantedPage> },
+        /// What was in the way, if anything was.
+        InTheWay = 21 { obstacle: Option<Obstacle> },
     }
 }
 

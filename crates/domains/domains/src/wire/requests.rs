@@ -19,14 +19,17 @@ pub struct OperationNumber {
 
 impl Field for OperationNumber {
     fn put(&self, bytes: &mut Vec<u8>) {
-        self.coordinator.0.put(bytes);
+        self.coordinator.put(bytes);
         self.line.put(bytes);
         self.number.put(bytes);
     }
 
     fn take(reader: &mut Reader<'_>) -> Option<OperationNumber> {
-        let coordinator = DomainNumber(u16::take(reader)?);
-        Some(OperationNumber { coordinator, line: u16::take(reader)?, number: u64::take(reader)? })
+        Some(OperationNumber {
+            coordinator: Field::take(reader)?,
+            line: Field::take(reader)?,
+            number: Field::take(reader)?,
+        })
     }
 }
 
@@ -139,6 +142,39 @@ message! {
 }
 
 message! {
+    /// What lines of a page hold.
+    pub enum Content {
+        /// These bytes, line after line.
+        Bytes = 0 { bytes: Bytes },
+        /// What lies in a page of the sender's part of shared memory.
+        Shared = 1 { number: u32 },
+    }
+}
+
+/// Lines of a page that were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// Which page of the file.
+    pub index: u64,
+    /// Which lines, a bit each.
+    pub lines: u64,
+    /// What they hold.
+    pub content: Content,
+}
+
+impl Field for Released {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.index.put(bytes);
+        self.lines.put(bytes);
+        self.content.put(bytes);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Released> {
+        Some(Released { index: Field::take(reader)?, lines: Field::take(reader)?, content: Field::take(reader)? })
+    }
+}
+
+message! {
     /// What is asked of an owner.
     pub enum Request {
         /// What a name leads to; the asker keeps the answer if it may, or comes to decide on the name of an object of its own.
@@ -230,5 +266,16 @@ message! {
         Recall = 43 { directory: ObjectNumber, name: Bytes },
         /// A name that was borrowed, with what it leads to since it had this stamp. Wants no reply.
         GiveBack = 44 { directory: ObjectNumber, name: Bytes, target: Option<Target>, stamp: u64 },
+        /// The asker reads a file as it is now, and keeps it if that is wanted and the caller has these permissions. It needs no page
+        /// that it was told of before. With `direct`, it reads pages where they lie.
+        Acquire = 45 { file: ObjectNumber, keep: Option<Option<(u32, Caller)>>, direct: bool },
+        /// Where pages of a file from this one on lie, for one who reads it.
+        Grant = 46 { file: ObjectNumber, first: u64 },
+        /// The asker reads a file no more. Wants no reply.
+        EndGrant = 47 { file: ObjectNumber },
+        /// What the asker has written to a file, up to `end`, last at this time. Set-id bits go if the caller is a user.
+        LetKnow = 48 { file: ObjectNumber, pages: Vec<Released>, end: u64, modified_ns: i64, caller: Caller },
+        /// What was in the way of the asker's last request that was refused as busy.
+        InTheWay = 49 {},
     }
 }

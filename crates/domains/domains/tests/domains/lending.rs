@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use domains::simulated::{Setup, SimulatedDomain, simulate};
-use domains::{Limits, OneThread, Process, Techniques};
+use domains::{Limits, OneThread, Process};
 use messages::Transport;
-use messages::simulated::{Disorder, Latencies, RingSizes};
+use messages::simulated::{Disorder, Latencies};
 use posix_calls::data::{self, DescriptorOptions};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, Fields, Follow, ObjectOperations, OpenFlags, Start, attributes, directories};
@@ -65,12 +65,9 @@ const NAMES: usize = 12;
 /// Four domains with directories that are split at once, in the schedule of a seed.
 fn setup(seed: u64) -> Setup {
     Setup {
-        domain_count: 4,
-        latencies: Latencies::of_machine("cxl").unwrap(),
-        rings: RingSizes::default(),
         disorder: Disorder { seed: seed + 1, longer_percent: 100, pause_one_in: 4, longest_pause_ns: 3_000 },
         limits: Limits { split_above: 0, ..Limits::default() },
-        techniques: Techniques::default(),
+        ..Setup::new(4, Latencies::of_machine("cxl").unwrap())
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! `DOMAINS_CALLS=N` makes N random calls of each kind (3,000 if it is not set), `DOMAINS_SEED=N` starts with another sequence.
 
+mod bad_input;
+mod close_to_open;
 mod histories;
 mod lending;
 mod memory;

@@ -73,7 +73,7 @@ fn differs(seed: u64) -> Result<(), String> {
         ours.exit(&domain);
     }
     file_system.settle();
-    let rest = left(domain.call(&superuser, |call| attributes::space(call)).unwrap());
+    let rest = left(domain.call(&superuser, attributes::space).unwrap());
     rest.map_or(Ok(()), |rest| Err(format!("seed {seed}: {rest}")))
 }
 

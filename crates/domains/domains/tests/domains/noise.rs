@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use call_language::Random;
-use domains::{Decisions, Domain, Limits, OneThread, OwnLines, Process};
+use domains::{Decisions, Domain, Limits, OneThread, OwnLines, OwnPages, Process};
 use messages::simulated::{Disorder, Latencies, Network, RingSizes, Served, Simulated};
 use messages::{Class, DomainNumber, Endpoint};
 use posix_calls::data::{self, DescriptorOptions};
@@ -26,7 +26,8 @@ impl Served for Owner {
 
 /// A message of fields as there are some: numbers, objects that are there or not, bytes.
 fn any_message(random: &mut Random) -> Vec<u8> {
-    let mut message = vec![random.below(46) as u8];
+    // Of each kind, and of two that there are not.
+    let mut message = vec![random.below(52) as u8];
     for _ in 0..random.below(7) {
         match random.below(9) {
             0..=3 => {
@@ -57,6 +58,7 @@ fn hear(seed: u64) {
     let lines: Rc<dyn Decisions> = Rc::new(OwnLines::new(2));
     let limits = Limits { split_above: 2, ..Limits::default() };
     let owner = Rc::new(Domain::new(end(0), lines, || 0, limits));
+    owner.use_pages(Rc::new(OwnPages::new(2, 4)));
     others.0.replace(Rc::downgrade(&owner));
     let process = Process::new(Credentials::SUPERUSER);
     let flags = OpenFlags::CREATE | OpenFlags::READ | OpenFlags::WRITE;

@@ -102,6 +102,18 @@ fn random_calls_on_names_and_data_give_the_same_as_on_plain() {
     }
 }
 
+/// Files lie with all domains, as their names do, and one domain makes all calls.
+#[test]
+fn random_calls_of_one_domain_at_level_close_to_open_give_the_same_as_on_plain() {
+    let techniques = Techniques { affinity: false, ..Techniques::default() };
+    let spread = Spread { techniques, split_above: 0, wanders: false, ..Spread::new(3) };
+    for pages in [64, 3] {
+        compare(Spread { alone: Some((1, pages)), ..spread }, data, 3);
+    }
+    let without_pages = Techniques { direct: false, coalesced: false, ..techniques };
+    compare(Spread { techniques: without_pages, alone: Some((2, 0)), ..spread }, data, 3);
+}
+
 #[cfg(fuzzing)]
 #[test]
 fn planted_faults_are_found() {
@@ -109,7 +121,7 @@ fn planted_faults_are_found() {
 
     let few_notices = Spread { rings: RingSizes([2, 84, 12, 90]), ..Spread::new(3) };
     must_be_caught("domains: one who is to forget all forgets nothing", || compare(few_notices, names, 1));
-    must_be_caught("domains: who keeps a directory is not told that it changes", || compare(Spread::new(3), names, 1));
+    must_be_caught("domains: who keeps a directory hears of no change", || compare(Spread::new(3), names, 1));
     let in_pool = Spread { pool_seed: Some(1), split_above: 2, ..Spread::new(3) };
     for fault in [
         "domains: a decision is not written back",

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use call_language::{Answer, Bijection, DataOperation, Operation, Outcome, Random, perform, told};
 use domains::simulated::{Setup, SimulatedDomain, simulate};
-use domains::{Limits, OfOneThread, OneThread, Process, Techniques};
+use domains::{Limits, OfOneThread, OneThread, Process};
 use messages::Transport;
 use messages::simulated::{Disorder, Latencies, RingSizes};
 use plain::Plain;
@@ -104,7 +104,7 @@ impl Both {
             let _ = domain.call(&superuser, |call| perform(call, &Operation::Unlink(name.into())));
         }
         self.file_system.settle();
-        left(domain.call(&superuser, |call| attributes::space(call)).unwrap())
+        left(domain.call(&superuser, attributes::space).unwrap())
     }
 }
 
@@ -308,12 +308,8 @@ fn read_together(seed: u64) {
     const PAGES: usize = 12;
     const PIECE: usize = 2 * 4096;
     let setup = Setup {
-        domain_count: 3,
-        latencies: Latencies::of_machine("cxl").unwrap(),
-        rings: RingSizes::default(),
         disorder: Disorder { seed: seed + 1, longer_percent: 100, pause_one_in: 4, longest_pause_ns: 3_000 },
-        limits: Limits::default(),
-        techniques: Techniques::default(),
+        ..Setup::new(3, Latencies::of_machine("cxl").unwrap())
     };
     // Children on their way to the other domains, and since when.
     let travelling: Rc<RefCell<Vec<Sent>>> = Rc::default();

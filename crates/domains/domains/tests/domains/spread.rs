@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use call_language::{Answer, Call, GROUPS, Operation, Outcome, USERS, perform};
-use domains::{Decisions, Limits, OneThread, PoolLines, Process, Techniques};
+use domains::{Decisions, Level, Limits, OneThread, OwnPages, PoolLines, Process, SharedPages, Techniques};
 use messages::simulated::RingSizes;
 use pool::emulated::{self, Emulated};
 use posix_calls::{Credentials, Errno, ObjectOperations, attributes, directories};
@@ -23,6 +23,9 @@ pub struct Spread {
     /// Each call of a user comes from another domain. Else all calls of a user come from one, as those on descriptors
     /// must.
     pub wanders: bool,
+    /// All calls come from this domain, at level `close-to-open`, with so many pages for data that domains share: within a domain
+    /// that level is POSIX.
+    pub alone: Option<(usize, u32)>,
 }
 
 impl Spread {
@@ -35,6 +38,7 @@ impl Spread {
             techniques: Techniques::default(),
             pool_seed: None,
             wanders: true,
+            alone: None,
         }
     }
 }
@@ -45,6 +49,7 @@ struct Users {
     /// By domain, then by user; the last is the superuser, for what is no call that is compared.
     processes: Vec<Vec<Process>>,
     wanders: bool,
+    alone: Option<usize>,
     memory: Option<Emulated>,
 }
 
@@ -75,7 +80,15 @@ impl Systems for Spread {
         let others = [1, 2].map(|index| Credentials::new(USERS[index], USERS[index], GROUPS[index]).unwrap());
         let users = [first_user, others[0], others[1], Credentials::SUPERUSER];
         let processes = (0..self.domain_count).map(|_| users.map(Process::new).into()).collect();
-        let system = Users { file_system, processes, wanders: self.wanders, memory };
+        if let Some((_, pages)) = self.alone {
+            let pages: Rc<dyn SharedPages> = Rc::new(OwnPages::new(self.domain_count, pages));
+            for domain in (0..self.domain_count).map(|number| file_system.domain(number)) {
+                domain.use_level(Level::CloseToOpen);
+                domain.use_pages(Rc::clone(&pages));
+            }
+        }
+        let alone = self.alone.map(|(domain, _)| domain);
+        let system = Users { file_system, processes, wanders: self.wanders, alone, memory };
         for domain in 0..self.domain_count {
             system.file_system.domain(domain).use_techniques(self.techniques);
         }
@@ -112,7 +125,13 @@ impl System for Users {
     fn call(&self, index: usize, call: &Call) -> Outcome {
         let count = self.processes.len();
         // Not in turn: that calls of one domain follow each other matters, too.
-        let domain = if self.wanders { (index * 7 + index / 3) % count } else { call.user % count };
+        let domain = if let Some(domain) = self.alone {
+            domain
+        } else if self.wanders {
+            (index * 7 + index / 3) % count
+        } else {
+            call.user % count
+        };
         self.make(domain, call.user, &call.operation).map_err(Errno::number)
     }
 
@@ -131,7 +150,7 @@ impl System for Users {
         if let Some(report) = memory.and_then(|memory| wrong(&memory)) {
             return Some(report);
         }
-        left(file_system.domain(0).call(&process, |call| attributes::space(call)).unwrap())
+        left(file_system.domain(0).call(&process, attributes::space).unwrap())
     }
 }
 

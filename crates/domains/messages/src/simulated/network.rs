@@ -226,7 +226,8 @@ impl Network {
         self.spent[domain.index()].set(spent);
     }
 
-    pub(super) fn spend_step(&self, domain: DomainNumber, step: Step) {
+    /// A domain's clock goes on by what a step takes. Lines of data stand in a row: each takes what a line of a message does.
+    pub fn spend_step(&self, domain: DomainNumber, step: Step) {
         let latencies = &self.latencies;
         let (share, nanoseconds): (Share, u64) = match step {
             Step::Call => (|spent| &mut spent.calls_ns, latencies.call),
@@ -236,6 +237,9 @@ impl Network {
             Step::PoolWrite(lines) => {
                 (|spent| &mut spent.pool_ns, u64::from(lines) * latencies.pool_write_line + latencies.drain)
             }
+            Step::DataRead(lines) => (|spent| &mut spent.pool_ns, u64::from(lines) * latencies.receive_line),
+            Step::DataWrite(lines) => (|spent| &mut spent.pool_ns, u64::from(lines) * latencies.send_line),
+            Step::Drain => (|spent| &mut spent.pool_ns, latencies.drain),
         };
         self.spend(domain, share, nanoseconds);
     }

@@ -81,6 +81,26 @@ pub fn ask_more_than_can_be_answered() {
     assert_eq!(client.ask(SECOND, Class::Requests, b"?", 1000), Err(SendError::TooLong));
 }
 
+/// Who waits for the last words of one that has ended does not wait for those who go on.
+#[test]
+fn messages_of_one_domain_are_taken_alone() {
+    let network = Rc::new(Network::new(3, Latencies::NONE, RingSizes::default(), Disorder::default()));
+    let end = |number| Endpoint::new(Simulated::outside(Rc::clone(&network), DomainNumber(number), Rc::new(Nobody)));
+    let [server, ended, other] = [0, 1, 2].map(end);
+    for (client, class, message) in
+        [(&other, Class::Prepares, b"o"), (&ended, Class::Requests, b"r"), (&ended, Class::Prepares, b"p")]
+    {
+        let _ = client.ask(FIRST, class, message, 8).unwrap();
+    }
+    let mut message = Vec::new();
+    for expected in [b"p", b"r"] {
+        assert!(matches!(server.next_message_of(SECOND, &mut message), Came::Asked(asked) if asked.from == SECOND));
+        assert_eq!(message, expected);
+    }
+    assert!(matches!(server.next_message_of(SECOND, &mut message), Came::Nothing));
+    assert_eq!(next_request(&server, &mut message).unwrap().from, DomainNumber(2));
+}
+
 #[test]
 fn a_reply_has_its_place_before_it_is_asked_for() {
     ask_more_than_can_be_answered();

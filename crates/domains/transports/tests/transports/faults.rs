@@ -24,6 +24,6 @@ fn a_decision_that_does_not_arrive_is_reported() {
         "domains: a decision is not drained",
         "domains: a line is read from an old copy",
     ] {
-        must_be_caught(fault, || file_system::play(10, 5));
+        must_be_caught(fault, || file_system::play(0..10, 5, file_system::WIDE));
     }
 }

@@ -1,16 +1,27 @@
 //! The file system of domains over rings and decision lines in emulated memory: all that domains share goes through the checker.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
+#[cfg(not(shuttle))]
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use std::time::Instant;
 
 use domains::{Domain, Limits, PoolLines, Process, Techniques};
 use messages::DomainNumber;
 use pool::emulated::Emulated;
 use pool::emulated::turns::{Program, Turns};
+#[cfg(not(shuttle))]
+use pool::file::{Pool, create, path_of};
 use posix_calls::data::{self, DescriptorOptions};
 use posix_calls::names::{self, RenameMode};
 use posix_calls::{Credentials, Errno, Follow, OpenFlags, Start, directories};
 use transports::{Plan, Rings};
+
+use crate::talk::{end_of_full_rings, number_from_environment};
 
 const DOMAINS: usize = 3;
 const CREATE: OpenFlags = OpenFlags::CREATE.union(OpenFlags::WRITE).union(OpenFlags::READ);
@@ -63,15 +74,21 @@ fn round(domain: &Place, process: &Process, own: u16, number: u64) -> Result<u64
     Ok(1)
 }
 
-/// Rounds in each domain, for each seed; returns the number of seeds.
-pub fn play(seeds: u64, rounds: u64) -> u64 {
-    let plan = Plan { at: 0, domain_count: DOMAINS, ring_lines: [16, 64, 64, 64], salt: 3, patience: 1 << 30 };
-    for seed in 0..seeds {
+/// Lines of rings by class: in the first all finds room, the second are full nearly always.
+pub const WIDE: [usize; 4] = [16, 64, 64, 64];
+const NARROW: [usize; 4] = [2, 2, 6, 4];
+
+/// Rounds in each domain, for each seed; returns how often something found no room.
+pub fn play(seeds: Range<u64>, rounds: u64, ring_lines: [usize; 4]) -> u64 {
+    let plan = Plan { at: 0, domain_count: DOMAINS, ring_lines, salt: 3, patience: 1 << 30 };
+    let held_back = Rc::new(Cell::new(0));
+    for seed in seeds {
         let bytes = plan.bytes() + PoolLines::<pool::emulated::Domain>::size_bytes(DOMAINS);
         let memory = Emulated::new(bytes, DOMAINS, seed).unwrap();
         let (ended, caught) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let programs = (0..DOMAINS as u16).map(|own| -> Program {
             let (view, ended, caught) = (memory.domain(usize::from(own)), Rc::clone(&ended), Rc::clone(&caught));
+            let held_back = Rc::clone(&held_back);
             Box::new(move || {
                 let number = DomainNumber(own);
                 let rings = Rings::new(&view, plan, number).unwrap();
@@ -95,6 +112,7 @@ pub fn play(seeds: u64, rounds: u64) -> u64 {
                     domain.serve();
                 }
                 assert_eq!((domain.transport().error(), lines.fault()), (None, None));
+                held_back.set(held_back.get() + domain.counts().held_back);
             })
         });
         let is_over = Turns::new(programs.collect()).run(seed, 40_000_000);
@@ -103,10 +121,70 @@ pub fn play(seeds: u64, rounds: u64) -> u64 {
         assert!(caught.get() > 0, "seed {seed}");
         println!("seed {seed}: {} calls on memory, the ball was caught {} times", memory.step(), caught.get());
     }
-    seeds
+    held_back.get()
+}
+
+/// No message comes or goes once memory has failed: who would wait for one hears it, also where an answer was kept.
+#[cfg(not(shuttle))]
+#[test]
+fn calls_end_when_the_pool_is_made_shorter() {
+    let path = path_of(&format!("transports-test-shorter-{}", std::process::id()));
+    create(&path, 1 << 20, 2).unwrap();
+    let pools: Vec<_> = (0..2).map(|number| Arc::new(Pool::join(&path, number).unwrap())).collect();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let domain = |number: usize| {
+        let pool = &pools[number];
+        let plan =
+            Plan { at: pool.first_free(), domain_count: 2, ring_lines: [16, 64, 64, 64], salt: 1, patience: 1 << 30 };
+        let rings = Rings::new(pool, plan, DomainNumber(number as u16)).unwrap();
+        let lines = PoolLines::new(Arc::clone(pool), plan.at + plan.bytes(), 2).unwrap();
+        (Domain::new(rings, Rc::new(lines), || 0, Limits::default()), Process::new(Credentials::SUPERUSER))
+    };
+    let open = |(domain, process): &(Domain<Rings<Arc<Pool>>>, Process), name: &str, flags| {
+        domain.call(process, |call| data::open(call, at(), name.as_bytes(), flags, 0o644, DescriptorOptions::PLAIN))
+    };
+    let is_cut = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let owner = domain(0);
+            open(&owner, "kept", CREATE).unwrap();
+            while !is_cut.load(Ordering::Acquire) {
+                owner.0.serve();
+            }
+            assert!(open(&owner, "made", CREATE).is_ok(), "what is the domain's own is there");
+        });
+        let other = domain(1);
+        while open(&other, "kept", OpenFlags::READ) == Err(Errno::ENOENT) {}
+        file.set_len(64).unwrap();
+        is_cut.store(true, Ordering::Release);
+        for name in ["kept", "another"] {
+            assert_eq!(open(&other, name, OpenFlags::READ), Err(Errno::EIO));
+            assert_eq!(open(&other, name, CREATE), Err(Errno::EIO));
+        }
+        let (domain, process) = &other;
+        let moved = domain.call(process, |call| names::rename(call, (at(), b"a"), (at(), b"b"), RenameMode::Replace));
+        assert_eq!(moved, Err(Errno::EIO));
+        let why = domain.transport().error().unwrap().to_string();
+        assert!(why.contains("expected the pool's file to keep its size"), "{why}");
+    });
 }
 
 #[test]
 fn domains_share_nothing_but_what_the_checker_sees() {
-    play(2, 3);
+    play(0..2, 3, WIDE);
+}
+
+/// `FULL_RINGS_SECONDS=N`: for so long, with seeds from `FULL_RINGS_SEED` on.
+#[test]
+fn rings_that_are_full_nearly_always_do_not_stall() {
+    let (first, mut held_back, end) = (number_from_environment("FULL_RINGS_SEED").unwrap_or(0), 0, end_of_full_rings());
+    for seed in first.. {
+        held_back += play(seed..seed + 1, 3, NARROW);
+        if Instant::now() >= end {
+            break;
+        }
+    }
+    println!("{held_back} messages found no room");
+    assert!(held_back > 0, "rings were not full");
 }

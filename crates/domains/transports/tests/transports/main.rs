@@ -3,6 +3,10 @@
 #[cfg(any(shuttle, fuzzing))]
 mod faults;
 mod file_system;
+#[cfg(not(any(shuttle, fuzzing)))]
+mod killed;
 mod rings;
 mod talk;
 mod tcp;
+#[cfg(not(any(shuttle, fuzzing)))]
+mod two_hosts;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use messages::{Asked, Came, Class, DomainNumber, Endpoint, NOTICE_FORGET_ALL, SendError, Ticket, Transport};
 
@@ -148,6 +149,16 @@ impl<T: Transport> Talker<T> {
         }
         self.answered += 1;
     }
+}
+
+/// A number that the caller has set.
+pub fn number_from_environment(name: &str) -> Option<u64> {
+    Some(std::env::var(name).ok()?.parse().expect("a number"))
+}
+
+/// When tests of full rings end: after one round, unless `FULL_RINGS_SECONDS` says longer.
+pub fn end_of_full_rings() -> Instant {
+    Instant::now() + Duration::from_secs(number_from_environment("FULL_RINGS_SECONDS").unwrap_or(0))
 }
 
 /// A thread for each domain, until each has `count` answers.

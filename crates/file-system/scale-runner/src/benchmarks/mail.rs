@@ -16,7 +16,7 @@ use crate::world::World;
 pub const BENCHMARKS: [Benchmark; 3] = [
     Benchmark {
         name: "mail",
-        operation: "a message queued and told of, and one taken and delivered: lowest numbers, ordered socket, fork",
+        operation: "a message queued and announced, and one taken and delivered: lowest numbers, ordered socket, fork",
         maintains: true,
         prepare: |world| {
             mail(

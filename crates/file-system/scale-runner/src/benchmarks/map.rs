@@ -10,7 +10,7 @@ use crate::benchmark::{Benchmark, Operation};
 use crate::world::World;
 
 const PAGE: u64 = 4096;
-/// Each core's pages are this far apart.
+/// In the pipeline each core's pages are at places of its choice, this far apart.
 const APART: u64 = 1 << 30;
 const BASE: u64 = 1 << 40;
 
@@ -29,10 +29,11 @@ pub const BENCHMARKS: [Benchmark; 2] = [
     },
 ];
 
-fn map(world: &World, core: usize, address: u64) {
+fn map(world: &World, core: usize, address: Address) -> u64 {
     let object = MappedObject::Anonymous;
-    memory::map(&world.enter(core), Address::Fixed(address), PAGE, Protection::ReadWrite, object).expect("mmap");
-    store(world, core, address);
+    let mapped = memory::map(&world.enter(core), address, PAGE, Protection::ReadWrite, object).expect("mmap");
+    store(world, core, mapped);
+    mapped
 }
 
 fn store(world: &World, core: usize, address: u64) {
@@ -41,8 +42,7 @@ fn store(world: &World, core: usize, address: u64) {
 
 fn local(world: &World) -> Operation<'_> {
     Box::new(move |core, _| {
-        let address = BASE + core as u64 * APART;
-        map(world, core, address);
+        let address = map(world, core, Address::Any);
         memory::unmap(&world.enter(core), address, PAGE).expect("munmap");
     })
 }
@@ -55,7 +55,7 @@ fn pipeline(world: &World) -> Operation<'_> {
     let count = world.core_count();
     Box::new(move |core, _| {
         let address = |core: usize, number: u64| BASE + core as u64 * APART + number % 1024 * PAGE;
-        map(world, core, address(core, mapped[core].get()));
+        map(world, core, Address::Fixed(address(core, mapped[core].get())));
         mapped[core].set(mapped[core].get() + 1);
         let before = (core + count - 1) % count;
         if taken[before].get() < mapped[before].get() {

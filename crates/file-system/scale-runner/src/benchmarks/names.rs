@@ -10,7 +10,7 @@ use super::{ANY, AT, READ_WRITE, make, name, of_each};
 use crate::benchmark::{Benchmark, Operation};
 use crate::world::World;
 
-pub const BENCHMARKS: [Benchmark; 8] = [
+pub const BENCHMARKS: [Benchmark; 9] = [
     Benchmark {
         name: "stat",
         operation: "fstat of one file by every other core, link and unlink of another name of it by those between",
@@ -22,6 +22,12 @@ pub const BENCHMARKS: [Benchmark; 8] = [
         operation: "as stat, but the status is asked for without what link and unlink change: number of links and times",
         maintains: true,
         prepare: |world| stat(world, Fields::PERMISSIONS.union(Fields::SIZE)),
+    },
+    Benchmark {
+        name: "stat-two",
+        operation: "fstat of one file, of which two cores link and unlink another name at every 16th",
+        maintains: true,
+        prepare: stat_two,
     },
     Benchmark {
         name: "open",
@@ -49,7 +55,7 @@ pub const BENCHMARKS: [Benchmark; 8] = [
     },
     Benchmark {
         name: "create-same",
-        operation: "creation (without O_EXCL) and close of one name that is there already, and of which nobody removes it",
+        operation: "creation (without O_EXCL) and close of one name that is there already, and which no one removes",
         maintains: true,
         prepare: create_same,
     },
@@ -64,13 +70,29 @@ pub const BENCHMARKS: [Benchmark; 8] = [
 fn stat(world: &World, fields: Fields) -> Operation<'_> {
     let fd = make(world, b"file");
     let names = of_each(world, |core| name(core, "link"));
-    Box::new(move |core, _| {
-        if core % 2 == 0 {
+    let is_alone = world.core_count() == 1;
+    Box::new(move |core, round| {
+        // One core does both in turn, so that an operation is on average what it is with more.
+        let asks = if is_alone { round % 2 == 0 } else { core % 2 == 0 };
+        if asks {
             black_box(calls::stat(&world.enter(core), fd, fields).expect("fstat"));
         } else {
             names::link(world.enter(core).objects(), (AT, b"file"), (AT, &names[core]), Follow::Nothing).expect("link");
             names::unlink(world.enter(core).objects(), AT, &names[core]).expect("unlink");
         }
+    })
+}
+
+/// However many cores there are, two change what all ask for.
+fn stat_two(world: &World) -> Operation<'_> {
+    let fd = make(world, b"file");
+    let names = of_each(world, |core| name(core, "link"));
+    Box::new(move |core, round| {
+        if core < 2 && round % 16 == 0 {
+            names::link(world.enter(core).objects(), (AT, b"file"), (AT, &names[core]), Follow::Nothing).expect("link");
+            names::unlink(world.enter(core).objects(), AT, &names[core]).expect("unlink");
+        }
+        black_box(calls::stat(&world.enter(core), fd, Fields::ALL).expect("fstat"));
     })
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use call_language::{Answer, DataOperation, Operation, Outcome, WINDOW_BYTES, bytes};
 use scalefs_c::*;
 
-use crate::more::More;
+use crate::more::{ATTRIBUTES, More, Target};
 
 /// What a call goes by: a thread's handle, and the process on whose behalf it is.
 #[derive(Clone, Copy)]
@@ -224,6 +224,33 @@ impl Caller {
                     let how = SCALEFS_EMPTY_PATH;
                     done(scalefs_linkat(thread, process, fd as c_int, std::ptr::null(), CWD, path.as_ptr(), how))
                 }
+                More::SetAttribute(ref target, name, size, flags) => {
+                    let ((directory, path, follow), value) = (of(target), vec![7_u8; size]);
+                    let (name, value) = (text(ATTRIBUTES[name]), value.as_ptr().cast());
+                    let (path, name) = (path.as_ptr(), name.as_ptr());
+                    done(scalefs_setxattrat(thread, process, directory, path, follow, name, value, size, flags))
+                }
+                More::Attribute(ref target, name, room) => {
+                    let ((directory, path, follow), mut value) = (of(target), vec![0_u8; room]);
+                    let (name, start) = (text(ATTRIBUTES[name]), value.as_mut_ptr().cast());
+                    let (path, name) = (path.as_ptr(), name.as_ptr());
+                    let read = scalefs_getxattrat(thread, process, directory, path, follow, name, start, room);
+                    outcome(read).map(|read| super::more::told(value, read as usize))
+                }
+                More::Attributes(ref target, room) => {
+                    let ((directory, path, follow), mut names) = (of(target), vec![0_u8; room]);
+                    let start = names.as_mut_ptr().cast();
+                    let read = scalefs_listxattrat(thread, process, directory, path.as_ptr(), follow, start, room);
+                    outcome(read).map(|read| super::more::told(names, read as usize))
+                }
+                More::RemoveAttribute(ref target, name) => {
+                    let (directory, path, follow) = of(target);
+                    let name = text(ATTRIBUTES[name]);
+                    done(scalefs_removexattrat(thread, process, directory, path.as_ptr(), follow, name.as_ptr()))
+                }
+                More::Allocate(fd, mode, offset, length) => {
+                    done(scalefs_fallocate(thread, process, fd as c_int, mode, offset, length))
+                }
                 More::Exec => done(scalefs_exec(thread, process)),
             }
         }
@@ -379,6 +406,14 @@ impl Caller {
                 }
             }
         }
+    }
+}
+
+/// What an attribute is of, as the library wants it.
+fn of(target: &Target) -> (c_int, std::ffi::CString, c_int) {
+    match target {
+        Ok((path, follows)) => (CWD, text(path), c_int::from(*follows)),
+        Err(fd) => (*fd as c_int, text(""), SCALEFS_EMPTY_PATH),
     }
 }
 

@@ -5,7 +5,8 @@ use plain::{Plain, Process};
 use posix_calls::attributes::{self, NewTime};
 use posix_calls::data::{self, DescriptorOptions, Whence};
 use posix_calls::{
-    DataOperations, Errno, Fields, Follow, Kind, OnExec, OpenFlags, Start, StatusFlags, directories, handles, names,
+    DataOperations, Errno, Fields, Follow, Kind, OnExec, OpenFlags, Start, StatusFlags, allocation, directories,
+    extended, handles, names,
 };
 
 /// Such a call. Descriptors are few.
@@ -39,12 +40,50 @@ pub enum More {
     LinkObject(u32, String),
     /// Closes the descriptors that exec closes.
     Exec,
+    /// An extended attribute of what a path leads to, which of [`ATTRIBUTES`], and so many bytes of value; flags.
+    SetAttribute(Target, usize, usize, u32),
+    /// Its value, with room for so many bytes.
+    Attribute(Target, usize, usize),
+    /// The names of all, with room for so many bytes.
+    Attributes(Target, usize),
+    /// Removes one.
+    RemoveAttribute(Target, usize),
+    /// Takes room for bytes of a file, or gives it back: mode, offset, length.
+    Allocate(u32, u32, i64, i64),
+}
+
+/// What an attribute is of: a path, and whether a symbolic link is followed; or a descriptor.
+pub type Target = Result<(String, bool), u32>;
+
+/// Names of attributes.
+pub const ATTRIBUTES: [&str; 7] = ["user.a", "user.b", "trusted.a", "security.a", "user.", "other.a", ""];
+
+/// What was read into room: its bytes, or without room how many there are.
+pub fn told(mut room: Vec<u8>, read: usize) -> Answer {
+    if room.is_empty() {
+        return Answer::Number(read as i64);
+    }
+    room.truncate(read);
+    Answer::Text(room)
+}
+
+fn found<'c>(call: &'c plain::Call<'_>, target: &Target) -> Result<plain::Node<'c>, Errno> {
+    match target {
+        Err(fd) => extended::of(call, *fd),
+        Ok((path, follows)) => {
+            let follow = if *follows { Follow::Symlinks } else { Follow::Nothing };
+            extended::at(call, Start::WorkingDirectory, path.as_bytes(), follow)
+        }
+    }
 }
 
 impl More {
     /// One of them.
     pub fn any(random: &mut Random) -> More {
         let fd = random.below(5) as u32;
+        if random.below(4) == 0 {
+            return More::of_attributes_and_room(random, fd);
+        }
         match random.below(34) {
             24..=26 => More::OpenHandle(random.path(true), random.below(2) == 0),
             27..=29 => More::OpenTemporary(random.path(true), random.pick(&MODES)),
@@ -64,6 +103,20 @@ impl More {
             11..=13 => More::Closes(fd),
             17 => More::Exec,
             _ => More::ListDescriptor(fd),
+        }
+    }
+
+    fn of_attributes_and_room(random: &mut Random, fd: u32) -> More {
+        let is_path = random.below(3) > 0;
+        let target = if is_path { Ok((random.path(true), random.below(2) == 0)) } else { Err(fd) };
+        let name = if random.below(2) == 0 { 0 } else { random.below(ATTRIBUTES.len()) };
+        let offset = random.pick(&[0, 1, 4095, 4096, 10_000, -1]);
+        match random.below(10) {
+            0..=2 => More::SetAttribute(target, name, random.pick(&[0, 1, 300, 9000]), random.pick(&[0, 0, 1, 2, 4])),
+            3 | 4 => More::Attribute(target, name, random.pick(&[0, 1, 9000])),
+            5 => More::Attributes(target, random.pick(&[0, 1, 300])),
+            6 => More::RemoveAttribute(target, name),
+            _ => More::Allocate(fd, random.pick(&[0, 0, 1, 3, 3, 16]), offset, random.pick(&[1, 4096, 9000, 0])),
         }
     }
 
@@ -143,6 +196,24 @@ impl More {
                 let new = (Start::WorkingDirectory, path.as_bytes());
                 handles::link_object(&call, data::node(&call, fd)?, new).map(done)
             }
+            More::SetAttribute(ref target, name, size, flags) => {
+                let given = (ATTRIBUTES[name].as_bytes(), &vec![7; size][..]);
+                extended::set(&call, || found(&call, target), given, flags).map(done)
+            }
+            More::Attribute(ref target, name, room) => {
+                let mut value = vec![0; room];
+                let read = extended::get(&call, || found(&call, target), ATTRIBUTES[name].as_bytes(), &mut value)?;
+                Ok(told(value, read))
+            }
+            More::Attributes(ref target, room) => {
+                let mut names = vec![0; room];
+                let read = extended::list(&call, || found(&call, target), &mut names)?;
+                Ok(told(names, read))
+            }
+            More::RemoveAttribute(ref target, name) => {
+                extended::remove(&call, || found(&call, target), ATTRIBUTES[name].as_bytes()).map(done)
+            }
+            More::Allocate(fd, mode, offset, length) => allocation::change(&call, fd, mode, (offset, length)).map(done),
             More::Exec => {
                 for number in process.descriptors() {
                     if call.on_exec(number)? == OnExec::Close {

@@ -1,8 +1,10 @@
 //! The calls on attributes: stat, statx, access, chmod, chown, utimensat, statfs.
 
+use core::sync::atomic::Ordering;
+
 use scalefs::attributes::{self, Access, NewTime};
 use scalefs::{
-    Attributes, DataOperations, Errno, Fields, Follow, InProcess, Kind, Need, ObjectOperations, data, handles,
+    Attributes, DataOperations, Errno, Fields, Follow, InProcess, Kind, Need, Node, ObjectOperations, data, handles,
 };
 
 use crate::constants::*;
@@ -10,7 +12,8 @@ use crate::dispatch::{After, Answer};
 use crate::guarded;
 use crate::instance::{self, Here};
 use crate::names::{on_tree, with_path};
-use crate::paths::From;
+use crate::paths::{From, WORKING_DIRECTORY};
+use crate::stand_ins;
 use crate::threads::Thread;
 
 /// The number of the device that files of the tree are on: of the kind that Linux gives to what has no device.
@@ -102,13 +105,39 @@ fn of_number<T>(
     give(&status, device)
 }
 
-/// Whether a path may be empty and a descriptor stand for it; its argument is then the kernel's or ours by that.
-pub(crate) fn is_of_number(thread: &Thread, directory: u64, path: u64, flags: u64) -> Option<u32> {
-    if !thread.home().numbers.is_ours(directory) || flags & AT_EMPTY_PATH == 0 {
+/// What a call is about whose path may be empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WithoutPath {
+    /// What a number of ours leads to.
+    Ours(u32),
+    /// What one of the kernel's leads to, or its working directory.
+    Kernels,
+    /// The working directory, in the tree.
+    WorkingDirectory,
+    /// Nothing that the program has open.
+    Closed,
+}
+
+/// What a call is about; none if it has a path.
+pub(crate) fn without_path(thread: &Thread, directory: u64, path: u64, flags: u64) -> Option<WithoutPath> {
+    if !has_no_path(path, flags) {
         return None;
     }
-    let is_empty = path == 0 || guarded::read_value::<u8>(path).is_ok_and(|first| first == 0);
-    is_empty.then_some(directory as u32)
+    let home = thread.home();
+    Some(match () {
+        () if home.numbers.is_ours(directory) => WithoutPath::Ours(directory as u32),
+        () if home.numbers.is_closed(directory) => WithoutPath::Closed,
+        () if directory as u32 == WORKING_DIRECTORY as u32 && home.works_inside.load(Ordering::Relaxed) => {
+            WithoutPath::WorkingDirectory
+        }
+        () => WithoutPath::Kernels,
+    })
+}
+
+/// Whether a descriptor stands for itself, without a path.
+fn has_no_path(path: u64, flags: u64) -> bool {
+    let is_empty = || path == 0 || guarded::read_value::<u8>(path).is_ok_and(|first| first == 0);
+    flags & AT_EMPTY_PATH != 0 && is_empty()
 }
 
 /// stat, lstat, newfstatat.
@@ -131,6 +160,20 @@ pub(crate) fn statx(thread: &mut Thread, call: (u64, [u64; 6]), at: (u64, usize)
         let words = look(thread, (from, path), follow, |status, device| Ok(statx_words(status, device)))?;
         guarded::write_value(to, words).map(|()| 0)
     })
+}
+
+/// The status of the working directory.
+pub(crate) fn stat_here(thread: &mut Thread, to: u64) -> Result<u64, Errno> {
+    let here = (From::Working, b".".as_slice());
+    let words = look(thread, here, Follow::Symlinks, |status, device| Ok(stat_words(status, device)))?;
+    guarded::write_value(to, words).map(|()| 0)
+}
+
+/// As [`stat_here`], as statx has it.
+pub(crate) fn statx_here(thread: &mut Thread, to: u64) -> Result<u64, Errno> {
+    let here = (From::Working, b".".as_slice());
+    let words = look(thread, here, Follow::Symlinks, |status, device| Ok(statx_words(status, device)))?;
+    guarded::write_value(to, words).map(|()| 0)
 }
 
 /// statx of a descriptor.
@@ -159,55 +202,135 @@ pub(crate) fn access(
     })
 }
 
-/// Whether what a path leads to may be executed.
-pub(crate) fn may_execute(call: &InProcess<'_, Here>, number: u32) -> Result<(), Errno> {
-    let (objects, node) = (call.objects(), data::node(call, number)?);
-    if objects.kind(node) != Kind::Regular {
-        return Err(Errno::EACCES);
-    }
-    let permissions = objects.permissions(node)?;
-    Need::SEARCH.check(objects.credentials(), Kind::Regular, permissions)
-}
-
 /// A call on what a descriptor leads to, for which it need not be open for anything.
 fn on_node(
     thread: &Thread,
     number: u32,
-    mut body: impl for<'v> FnMut(&'v InProcess<'_, Here>, scalefs::Node<'v>) -> Result<(), Errno>,
+    mut body: impl for<'v> FnMut(&'v InProcess<'_, Here>, Node<'v>) -> Result<(), Errno>,
 ) -> Result<u64, Errno> {
     instance::call(thread, |call| body(call, data::node(call, number)?)).map(|()| 0)
 }
 
+/// Whether an object lets who calls do this.
+fn permits(call: &InProcess<'_, Here>, node: Node<'_>, wanted: Access) -> Result<(), Errno> {
+    let objects = call.objects();
+    let needs = [(wanted.read, Need::READ), (wanted.write, Need::WRITE), (wanted.execute, Need::SEARCH)];
+    let permissions = objects.permissions(node)?;
+    needs
+        .into_iter()
+        .filter(|(is_wanted, _)| *is_wanted)
+        .try_for_each(|(_, need)| need.check(objects.credentials(), objects.kind(node), permissions))
+}
+
 /// As access, of what a descriptor leads to.
 fn may(thread: &Thread, number: u32, wanted: Access) -> Result<u64, Errno> {
-    on_node(thread, number, |call, node| {
-        let objects = call.objects();
-        let needs = [(wanted.read, Need::READ), (wanted.write, Need::WRITE), (wanted.execute, Need::SEARCH)];
-        let permissions = objects.permissions(node)?;
-        needs
-            .into_iter()
-            .filter(|(is_wanted, _)| *is_wanted)
-            .try_for_each(|(_, need)| need.check(objects.credentials(), objects.kind(node), permissions))
+    on_node(thread, number, |call, node| permits(call, node, wanted))
+}
+
+/// A call on the object that it is about without a path, for which nothing need be open for anything. Of what the kernel has, pipes of
+/// the tree are the tree's.
+fn without_a_path(
+    thread: &mut Thread,
+    call: (u64, [u64; 6]),
+    what: WithoutPath,
+    mut body: impl for<'v> FnMut(&'v InProcess<'_, Here>, Node<'v>) -> Result<(), Errno>,
+) -> Answer {
+    let number = match what {
+        WithoutPath::Ours(number) => number,
+        WithoutPath::Closed => return Answer::error(Errno::EBADF),
+        WithoutPath::Kernels => match stand_ins::handle_behind(thread, call.1[0]) {
+            Some(handle) => handle,
+            None => return Answer::issue(thread, call.0, call.1, After::Nothing),
+        },
+        WithoutPath::WorkingDirectory => {
+            let done = instance::call(thread, |call| body(call, call.objects().working_directory()));
+            return Answer::of(done.map(|()| 0));
+        }
+    };
+    Answer::of(on_node(thread, number, body))
+}
+
+/// A call on a descriptor that is open for something (`fchmod` and its like); the kernel's may lead to a pipe of the tree.
+fn of_open_one(
+    thread: &mut Thread,
+    call: (u64, [u64; 6]),
+    mut body: impl for<'v> FnMut(&'v InProcess<'_, Here>, Node<'v>) -> Result<(), Errno>,
+) -> Answer {
+    if !thread.home().numbers.is_ours(call.1[0]) {
+        return without_a_path(thread, call, WithoutPath::Kernels, body);
+    }
+    let number = call.1[0] as u32;
+    let done = instance::call(thread, |call| body(call, handles::node_to_change(call, number)?));
+    Answer::of(done.map(|()| 0))
+}
+
+/// faccessat2 of an object.
+pub(crate) fn may_without_path(thread: &mut Thread, call: (u64, [u64; 6]), what: WithoutPath, mode: u64) -> Answer {
+    let wanted = Access { read: mode & 4 != 0, write: mode & 2 != 0, execute: mode & 1 != 0 };
+    without_a_path(thread, call, what, |call, node| permits(call, node, wanted))
+}
+
+/// fchmodat2 of an object.
+pub(crate) fn change_mode_without_path(
+    thread: &mut Thread,
+    call: (u64, [u64; 6]),
+    what: WithoutPath,
+    mode: u64,
+) -> Answer {
+    without_a_path(thread, call, what, |call, node| match call.objects().kind(node) {
+        Kind::Symlink => Err(Errno::EOPNOTSUPP),
+        _ => attributes::change_mode_of(call.objects(), node, mode as u32),
     })
 }
 
-/// chmod, fchmodat.
-pub(crate) fn change_mode(thread: &mut Thread, call: (u64, [u64; 6]), at: (u64, usize), mode: u64) -> Answer {
-    with_path(thread, call, at, Follow::Symlinks, After::Nothing, |thread, from, path| {
+/// fchownat of an object.
+pub(crate) fn change_owner_without_path(
+    thread: &mut Thread,
+    call: (u64, [u64; 6]),
+    what: WithoutPath,
+    (user, group): (u64, u64),
+) -> Answer {
+    without_a_path(thread, call, what, |call, node| {
+        attributes::change_owner_of(call.objects(), node, owner(user, group))
+    })
+}
+
+/// utimensat of an object.
+pub(crate) fn set_times_without_path(
+    thread: &mut Thread,
+    call: (u64, [u64; 6]),
+    what: WithoutPath,
+    times: u64,
+) -> Answer {
+    without_a_path(thread, call, what, |call, node| {
+        attributes::set_times_of(call.objects(), node, new_times(times, TimesIn::Nanoseconds)?)
+    })
+}
+
+/// chmod, fchmodat, fchmodat2.
+pub(crate) fn change_mode(
+    thread: &mut Thread,
+    call: (u64, [u64; 6]),
+    at: (u64, usize),
+    follow: Follow,
+    mode: u64,
+) -> Answer {
+    with_path(thread, call, at, follow, After::Nothing, |thread, from, path| {
         if let From::Itself(number) = from {
             return on_node(thread, number, |call, node| attributes::change_mode_of(call.objects(), node, mode as u32));
         }
-        on_tree(thread, from, |call, start| attributes::change_mode(call.objects(), start, path, mode as u32))
-            .map(|()| 0)
+        on_tree(thread, from, |call, start| match follow {
+            Follow::Symlinks => attributes::change_mode(call.objects(), start, path, mode as u32),
+            Follow::Nothing => attributes::change_mode_unless_link(call.objects(), start, path, mode as u32),
+        })
+        .map(|()| 0)
     })
 }
 
 /// fchmod.
-pub(crate) fn change_mode_of(thread: &mut Thread, number: u32, mode: u64) -> Result<u64, Errno> {
-    instance::call(thread, |call| {
-        attributes::change_mode_of(call.objects(), handles::node_to_change(call, number)?, mode as u32)
-    })
-    .map(|()| 0)
+pub(crate) fn change_mode_of(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let mode = call.1[1] as u32;
+    of_open_one(thread, call, |call, node| attributes::change_mode_of(call.objects(), node, mode))
 }
 
 fn owner(user: u64, group: u64) -> (Option<u32>, Option<u32>) {
@@ -234,11 +357,9 @@ pub(crate) fn change_owner(
 }
 
 /// fchown.
-pub(crate) fn change_owner_of(thread: &mut Thread, number: u32, (user, group): (u64, u64)) -> Result<u64, Errno> {
-    instance::call(thread, |call| {
-        attributes::change_owner_of(call.objects(), handles::node_to_change(call, number)?, owner(user, group))
-    })
-    .map(|()| 0)
+pub(crate) fn change_owner_of(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let new = owner(call.1[1], call.1[2]);
+    of_open_one(thread, call, |call, node| attributes::change_owner_of(call.objects(), node, new))
 }
 
 /// In what a call tells times.
@@ -293,10 +414,17 @@ pub(crate) fn set_times(
 }
 
 /// utimensat of a descriptor.
-pub(crate) fn set_times_of(thread: &mut Thread, number: u32, times: u64) -> Result<u64, Errno> {
-    let new = new_times(times, TimesIn::Nanoseconds)?;
-    instance::call(thread, |call| attributes::set_times_of(call.objects(), handles::node_to_change(call, number)?, new))
-        .map(|()| 0)
+pub(crate) fn set_times_of(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let [_, _, times, flags, ..] = call.1;
+    if flags as u32 != 0 {
+        return Answer::error(Errno::EINVAL);
+    }
+    if thread.home().numbers.is_closed(call.1[0]) {
+        return Answer::error(Errno::EBADF);
+    }
+    of_open_one(thread, call, |call, node| {
+        attributes::set_times_of(call.objects(), node, new_times(times, TimesIn::Nanoseconds)?)
+    })
 }
 
 /// `struct statfs` of the tree.

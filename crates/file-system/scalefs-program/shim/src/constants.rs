@@ -19,8 +19,11 @@ pub(crate) const O_TMPFILE: u64 = 0o20_200_000;
 
 pub(crate) const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 pub(crate) const AT_REMOVEDIR: u64 = 0x200;
+pub(crate) const AT_EACCESS: u64 = 0x200;
 pub(crate) const AT_SYMLINK_FOLLOW: u64 = 0x400;
+pub(crate) const AT_NO_AUTOMOUNT: u64 = 0x800;
 pub(crate) const AT_EMPTY_PATH: u64 = 0x1000;
+pub(crate) const AT_STATX_SYNC_TYPE: u64 = 0x6000;
 
 pub(crate) const S_IFMT: u64 = 0o170_000;
 pub(crate) const S_IFSOCK: u64 = 0o140_000;

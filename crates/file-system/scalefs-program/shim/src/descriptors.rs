@@ -1,10 +1,13 @@
 //! The calls on descriptors: close, dup and its kin, fcntl, close_range. Numbers are the kernel's and ours together.
 
-use scalefs::{AccessMode, Errno, NumberChoice, OnExec, StatusFlags, data};
+use scalefs::{
+    AccessMode, DataOperations, Errno, Fields, Kind, NumberChoice, ObjectOperations, OnExec, StatusFlags, Whence, data,
+};
 
 use crate::constants::*;
 use crate::dispatch::{After, Answer};
 use crate::entry::TRACKED;
+use crate::guarded;
 use crate::home::Home;
 use crate::instance;
 use crate::locks;
@@ -23,7 +26,13 @@ const F_GETFL: u64 = 3;
 const F_SETFL: u64 = 4;
 const F_SETOWN: u64 = 8;
 const F_GETOWN: u64 = 9;
+const F_GETSIG: u64 = 11;
+const F_GETOWN_EX: u64 = 16;
 const F_DUPFD_CLOEXEC: u64 = 1030;
+const F_SETPIPE_SZ: u64 = 1031;
+const F_GETPIPE_SZ: u64 = 1032;
+/// In what F_GETOWN_EX tells: the owner is a process (F_OWNER_PID).
+const OWNER_IS_PROCESS: u32 = 1;
 
 fn is_hidden(argument: u64) -> bool {
     instance::control().descriptors.contains(argument as u32)
@@ -47,7 +56,7 @@ pub(crate) fn close(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     if home.numbers.is_ours(number) {
         return Answer::of(close_ours(thread, number as u32));
     }
-    if is_hidden(number) || home.numbers.is_placeholder(number) {
+    if home.numbers.is_closed(number) {
         return Answer::error(Errno::EBADF);
     }
     home.numbers.note_closed(u64::from(number as u32));
@@ -70,8 +79,10 @@ pub(crate) fn dup(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     let number = call.1[0];
     match () {
         () if thread.home().numbers.is_ours(number) => Answer::of(duplicate(thread, number as u32, 0, false)),
-        () if is_hidden(number) || thread.home().numbers.is_placeholder(number) => Answer::error(Errno::EBADF),
-        () => Answer::issue(thread, call.0, call.1, After::NewNumber),
+        () => {
+            numbers::make_room(thread.home(), 0);
+            Answer::issue(thread, call.0, call.1, After::Duplicated)
+        }
     }
 }
 
@@ -83,7 +94,7 @@ pub(crate) fn dup_to(thread: &mut Thread, call: (u64, [u64; 6]), is_dup3: bool) 
     if is_dup3 && (flags & !O_CLOEXEC != 0 || old as u32 == new as u32) {
         return Answer::error(Errno::EINVAL);
     }
-    if is_hidden(old) || is_hidden(new) || !home.numbers.is_ours(old) && home.numbers.is_placeholder(old) {
+    if is_hidden(new) {
         return Answer::error(Errno::EBADF);
     }
     if home.numbers.is_ours(old) {
@@ -129,12 +140,11 @@ pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     let [argument, command, value, ..] = call.1;
     let home = thread.home();
     if !home.numbers.is_ours(argument) {
-        if is_hidden(argument) || home.numbers.is_placeholder(argument) {
-            return Answer::error(Errno::EBADF);
-        }
         let after = match command {
-            F_DUPFD => After::NewNumberFrom,
-            F_DUPFD_CLOEXEC => After::NewNumberFrom,
+            F_DUPFD | F_DUPFD_CLOEXEC => {
+                numbers::make_room(home, value);
+                After::Duplicated
+            }
             _ => After::Nothing,
         };
         return Answer::issue(thread, call.0, call.1, after);
@@ -170,8 +180,11 @@ pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
         | locks::F_OFD_GETLK
         | locks::F_OFD_SETLK
         | locks::F_OFD_SETLKW => locks::control(thread, number, command, value),
-        F_SETOWN | F_GETOWN => Answer::of(Ok(0)),
-        // Leases, seals, pipes' sizes, notifications.
+        // No one is told by signals.
+        F_SETOWN | F_GETOWN | F_GETSIG => Answer::of(crate::data::is_open(thread, number)),
+        F_GETOWN_EX => Answer::of(guarded::write_value(value, [OWNER_IS_PROCESS, 0]).map(|()| 0)),
+        F_GETPIPE_SZ | F_SETPIPE_SZ => Answer::error(Errno::EBADF),
+        // Leases, seals, notifications.
         _ => Answer::error(Errno::EINVAL),
     }
 }
@@ -191,16 +204,52 @@ fn flags_of(mode: AccessMode, status: StatusFlags) -> u64 {
 }
 
 /// ioctl of one of ours.
-pub(crate) fn device_control(thread: &Thread, number: u32, command: u64) -> Answer {
+pub(crate) fn device_control(thread: &Thread, number: u32, command: u64, at: u64) -> Answer {
+    match answer_device(thread, number, command & 0xffff_ffff, at) {
+        Ok(Some(())) => Answer::Done(0),
+        Ok(None) => Answer::number(ENOTTY),
+        Err(errno) => Answer::error(errno),
+    }
+}
+
+/// What an `ioctl` of a file does; none if it is for something else.
+fn answer_device(thread: &Thread, number: u32, command: u64, at: u64) -> Result<Option<()>, Errno> {
     const FIOCLEX: u64 = 0x5451;
     const FIONCLEX: u64 = 0x5450;
-    match command & 0xffff_ffff {
+    const FIONBIO: u64 = 0x5421;
+    const FIONREAD: u64 = 0x541b;
+    const FIOQSIZE: u64 = 0x5460;
+    const FIGETBSZ: u64 = 2;
+    const FICLONE: u64 = 0x4004_9409;
+    const BLOCK_BYTES: u32 = 4096;
+    crate::data::is_open(thread, number)?;
+    let (kind, size) = instance::call(thread, |call| {
+        let kind = call.objects().kind(data::node(call, number)?);
+        Ok((kind, data::stat(call, number, Fields::SIZE)?.size_bytes))
+    })?;
+    match command {
         FIOCLEX | FIONCLEX => {
-            let wanted = on_exec(command & 0xffff_ffff == FIOCLEX);
-            Answer::of(instance::call(thread, |call| data::set_on_exec(call, number, wanted)).map(|()| 0))
+            let wanted = on_exec(command == FIOCLEX);
+            instance::call(thread, |call| data::set_on_exec(call, number, wanted))?;
         }
-        _ => Answer::number(crate::data::NO_DEVICE),
+        FIONBIO => {
+            let is_wanted = guarded::read_value::<i32>(at)? != 0;
+            instance::call(thread, |call| {
+                let (_, status) = data::status(call, number)?;
+                let others = status.difference(StatusFlags::NONBLOCK);
+                data::set_status(call, number, if is_wanted { others | StatusFlags::NONBLOCK } else { others })
+            })?;
+        }
+        FIGETBSZ => guarded::write_value(at, BLOCK_BYTES)?,
+        FIOQSIZE => guarded::write_value(at, size)?,
+        FIONREAD if kind == Kind::Regular => {
+            let offset = instance::call(thread, |call| data::seek(call, number, 0, Whence::Current))?;
+            guarded::write_value(at, size.wrapping_sub(offset) as u32)?;
+        }
+        FICLONE => return Err(Errno::EOPNOTSUPP),
+        _ => return Ok(None),
     }
+    Ok(Some(()))
 }
 
 /// close_range.
@@ -221,7 +270,7 @@ pub(crate) fn close_range(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer 
     }
     // The kernel's, around those that are hidden. Placeholders go: they are made again.
     let hidden = instance::control().descriptors;
-    let mut edges = [hidden.memory, hidden.loader, hidden.placeholder];
+    let mut edges = hidden.all();
     edges.sort_unstable();
     let _lock = home.lock();
     let mut from = first;
@@ -264,7 +313,7 @@ pub(crate) fn without_hidden(home: &Home, at: u64, length: u64) -> u64 {
         let is_number = !name.is_empty() && name.len() < 8 && name.iter().all(u8::is_ascii_digit);
         let number =
             name.iter().fold(0_u32, |number, digit| number.wrapping_mul(10).wrapping_add(u32::from(digit & 0xf)));
-        if !is_number || !home.numbers.is_hidden(number) {
+        if !is_number || !home.numbers.is_closed(number.into()) {
             if from != to && crate::guarded::write_bytes(at + to, entry).is_err() {
                 return length;
             }

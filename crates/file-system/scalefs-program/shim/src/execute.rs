@@ -1,25 +1,28 @@
 //! exec: the next program of a process is this loader again, which finds in the process's seat what it is to load.
 //!
 //! ```text
-//! the file: in the tree, or the kernel's ─┬─ `#!`: the interpreter, with the path as an argument; at most four times
+//! the file: in the tree, or the kernel's ─┬─ `#!`: the interpreter, with the path as an argument; at most five times
 //!                                         ├─ a program for x86-64: what it is called by, the process of the instance ─► the seat
 //!                                         └─ anything else: refused
 //! execveat(loader) with the arguments, and the seat as the first of the variables
 //! ```
 
-use scalefs::{
-    DataOperations, Errno, NumberChoice, OnExec, OpenFlags, Start, StatusFlags, data, data::DescriptorOptions,
-};
+use scalefs::data::DescriptorOptions;
+use scalefs::{DataOperations, Errno, Follow, Kind, NumberChoice, OnExec, StatusFlags, data, directories, handles};
 use shared_instance::Entry;
 
-use crate::attributes;
 use crate::constants::*;
+use crate::decimal::Decimal;
 use crate::dispatch::Answer;
 use crate::elf;
 use crate::guarded;
 use crate::instance::{self, Here};
+use crate::names::on_tree;
 use crate::numbers;
-use crate::paths::{self, Buffer, From, MAX_PATH_BYTES, Place};
+use crate::paths::{self, Buffer, From, MAX_PATH_BYTES, PROGRAM_NUMBER, PROGRAM_PATH, Place};
+use crate::running;
+use crate::signals;
+use crate::stand_ins;
 use crate::system::{self, number};
 use crate::threads::Thread;
 
@@ -39,12 +42,24 @@ pub(crate) const SEAT_VARIABLE: &[u8] = b"SCALEFS_SEAT=";
 /// That of a second one, without which the stack would not be aligned: the supervisor says in it which signals are blocked.
 pub(crate) const MASK_VARIABLE: &[u8] = b"SCALEFS_SEAT2=";
 
-/// What a script adds: its interpreter, one argument perhaps, and the path of the script.
+/// What a script adds: its interpreter, and one argument perhaps.
+#[derive(Clone, Copy)]
 struct Script {
-    interpreter: Buffer,
+    interpreter: [u8; HEAD_BYTES],
     interpreter_bytes: usize,
     argument: [u8; HEAD_BYTES],
     argument_bytes: usize,
+}
+
+/// What was found of a file that is to be executed.
+#[derive(Clone, Copy)]
+struct Looked {
+    /// How long its true path is.
+    program_bytes: usize,
+    /// How many of its first bytes were read.
+    head_bytes: usize,
+    /// Where it has no path for the next program: under which number of ours it is open, until that has it or exec fails.
+    kept: Option<u32>,
 }
 
 /// execve, execveat.
@@ -69,40 +84,81 @@ fn try_execute(
 ) -> Result<(), i32> {
     let mut given: Buffer = [0; MAX_PATH_BYTES];
     let mut length = guarded::read_text(&mut given, path).map_err(Errno::number)?.len();
-    if length == 0 {
+    let has_no_path = length == 0;
+    if has_no_path {
         if flags & AT_EMPTY_PATH == 0 {
             return Err(Errno::ENOENT.number());
+        }
+        if thread.home().numbers.is_closed(directory) {
+            return Err(Errno::EBADF.number());
         }
         let mut text = [0; 40];
         paths::name_of_number(directory, &mut text);
         length = text.iter().position(|byte| *byte == 0).unwrap_or(0);
         given[..length].copy_from_slice(&text[..length]);
     }
-    let mut scripts = 0;
-    let mut script: Option<Script> = None;
+    let mut scripts =
+        [Script { interpreter: [0; HEAD_BYTES], interpreter_bytes: 0, argument: [0; HEAD_BYTES], argument_bytes: 0 };
+            MAX_SCRIPTS];
+    let mut script_count = 0;
     let mut program: Buffer = [0; MAX_PATH_BYTES];
-    let (mut path, mut directory): (Buffer, u64) = (given, directory);
+    let (mut path, mut directory, mut follow): (Buffer, u64, _) = (given, directory, follow_of(flags));
     let mut path_bytes = length;
-    let program_bytes = loop {
+    let Looked { program_bytes, kept, .. } = loop {
         let mut head = [0_u8; HEAD_BYTES];
-        let (program_bytes, head_bytes) = look(thread, directory, &path[..path_bytes], &mut head, &mut program)?;
-        let head = &head[..head_bytes];
+        let looked = look(thread, (directory, follow), &path[..path_bytes], &mut head, &mut program)?;
+        let program_bytes = looked.program_bytes;
+        let head = &head[..looked.head_bytes];
         let Some(line) = head.strip_prefix(b"#!") else {
-            elf::check_head(head)?;
-            break program_bytes;
+            elf::check_head(head).inspect_err(|_| close_kept(thread, looked.kept))?;
+            break looked;
         };
-        scripts += 1;
-        if scripts > MAX_SCRIPTS || script.is_some() && scripts > 1 {
-            // A script whose interpreter is one: rare, and refused as Linux refuses too many.
-            return Err(Errno::ELOOP.number());
+        close_kept(thread, looked.kept);
+        if has_no_path && script_count == 0 && is_closed_by_exec(thread, directory) {
+            // The interpreter would not find it (Linux: `BINPRM_FLAGS_PATH_INACCESSIBLE`).
+            return Err(Errno::ENOENT.number());
+        }
+        if script_count == 0
+            && !has_no_path
+            && length > 0
+            && given[0] != b'/'
+            && directory as u32 != paths::WORKING_DIRECTORY as u32
+        {
+            // The interpreter starts elsewhere.
+            length = program_bytes;
+            given[..length].copy_from_slice(&program[..length]);
         }
         let read = script_of(line).ok_or(ENOEXEC)?;
-        path = read.interpreter;
+        *scripts.get_mut(script_count).ok_or(Errno::ELOOP.number())? = read;
+        script_count += 1;
+        path[..HEAD_BYTES].copy_from_slice(&read.interpreter);
         path_bytes = read.interpreter_bytes;
         directory = paths::WORKING_DIRECTORY;
-        script = Some(read);
+        follow = Follow::Symlinks;
     };
-    begin(thread, &program[..program_bytes], script.as_ref(), &given[..length], (arguments, variables))
+    let program = (&program[..program_bytes], kept);
+    let begun = begin(thread, program, &scripts[..script_count], &given[..length], (arguments, variables));
+    close_kept(thread, kept);
+    begun
+}
+
+fn close_kept(thread: &Thread, kept: Option<u32>) {
+    if let Some(number) = kept {
+        close_in_tree(thread, number);
+    }
+}
+
+fn follow_of(flags: u64) -> Follow {
+    if flags & AT_SYMLINK_NOFOLLOW != 0 { Follow::Nothing } else { Follow::Symlinks }
+}
+
+/// Whether exec closes a number.
+fn is_closed_by_exec(thread: &Thread, number: u64) -> bool {
+    const GET_FLAGS: u64 = 1;
+    if thread.home().numbers.is_ours(number) {
+        return instance::call(thread, |call| data::on_exec(call, number as u32)) == Ok(OnExec::Close);
+    }
+    system::call(number::FCNTL, [number, GET_FLAGS, 0, 0, 0, 0]) & 1 != 0
 }
 
 /// The interpreter and the argument of a script's first line.
@@ -116,7 +172,7 @@ fn script_of(line: &[u8]) -> Option<Script> {
         return None;
     }
     let mut script = Script {
-        interpreter: [0; MAX_PATH_BYTES],
+        interpreter: [0; HEAD_BYTES],
         interpreter_bytes: interpreter.len(),
         argument: [0; HEAD_BYTES],
         argument_bytes: argument.len(),
@@ -126,14 +182,14 @@ fn script_of(line: &[u8]) -> Option<Script> {
     Some(script)
 }
 
-/// Reads the first bytes of what is to be executed, and writes its true path; returns how long both are.
+/// Reads the first bytes of what is to be executed, and writes its true path.
 fn look(
     thread: &mut Thread,
-    directory: u64,
+    at: (u64, Follow),
     path: &[u8],
     head: &mut [u8; HEAD_BYTES],
     program: &mut Buffer,
-) -> Result<(usize, usize), i32> {
+) -> Result<Looked, i32> {
     let mut copy: Buffer = [0; MAX_PATH_BYTES];
     copy[..path.len()].copy_from_slice(path);
     let path = &copy[..path.len()];
@@ -142,22 +198,22 @@ fn look(
         copy = [0; MAX_PATH_BYTES];
         copy[..own.len()].copy_from_slice(own);
         let length = own.len();
-        return look_at(thread, directory, &copy[..length], head, program);
+        return look_at(thread, at, &copy[..length], head, program);
     }
-    look_at(thread, directory, path, head, program)
+    look_at(thread, at, path, head, program)
 }
 
 fn look_at(
     thread: &mut Thread,
-    directory: u64,
+    (directory, follow): (u64, Follow),
     path: &[u8],
     head: &mut [u8; HEAD_BYTES],
     program: &mut Buffer,
-) -> Result<(usize, usize), i32> {
+) -> Result<Looked, i32> {
     match paths::place(thread, directory, path).map_err(Errno::number)? {
-        Place::Tree(from, path) => match look_in_tree(thread, from, path, head, program) {
+        Place::Tree(from, path) => match look_in_tree(thread, from, (path, follow), head, program) {
             Err(errno) if errno == Errno::ENOENT.number() => {
-                match paths::way_out(thread, from, path, scalefs::Follow::Symlinks).map_err(Errno::number)? {
+                match paths::way_out(thread, from, path, Follow::Symlinks).map_err(Errno::number)? {
                     Some(elsewhere) => look_in_kernel(thread, paths::WORKING_DIRECTORY, elsewhere, head, program),
                     None => Err(errno),
                 }
@@ -172,43 +228,58 @@ fn look_at(
 fn look_in_tree(
     thread: &mut Thread,
     from: From,
-    path: &[u8],
+    (path, follow): (&[u8], Follow),
     head: &mut [u8; HEAD_BYTES],
     program: &mut Buffer,
-) -> Result<(usize, usize), i32> {
+) -> Result<Looked, i32> {
+    if follow == Follow::Nothing
+        && stand_ins::look(thread, from, path, follow).is_ok_and(|(kind, _)| kind == Kind::Symlink)
+    {
+        return Err(Errno::ELOOP.number());
+    }
     let number = open_in_tree(thread, from, path).map_err(Errno::number)?;
-    let read = instance::call(thread, |call| {
-        attributes::may_execute(call, number)?;
-        data::read_at(call, number, head, 0)
-    });
-    close_in_tree(thread, number);
-    let read = read.map_err(Errno::number)?;
-    let mut length = 0;
-    if from == From::Top {
-        let top = instance::control().mount_point();
-        program[..top.len()].copy_from_slice(top);
-        program[top.len()] = b'/';
-        length = top.len() + 1;
-    } else if path.first() != Some(&b'/') {
-        if from != From::Working {
-            return Err(Errno::ENOENT.number());
-        }
-        length = instance::call(thread, |call| {
-            scalefs::directories::working_directory_path(call.objects(), program).map(<[u8]>::len)
-        })
-        .map_err(Errno::number)?;
-        program.copy_within(MAX_PATH_BYTES - length.., 0);
-        program[length] = b'/';
-        length += 1;
+    let looked = look_at_program(thread, (from, path), number, head, program);
+    if !looked.is_ok_and(|looked| looked.kept.is_some()) {
+        close_in_tree(thread, number);
     }
-    if length + path.len() >= MAX_PATH_BYTES {
-        return Err(Errno::ENAMETOOLONG.number());
-    }
-    program[length..length + path.len()].copy_from_slice(path);
-    Ok((length + path.len(), read))
+    looked.map_err(Errno::number)
 }
 
-/// Opens a file of the tree for reading, under a number that is closed again soon.
+/// As [`look_in_tree`], of what was opened.
+fn look_at_program(
+    thread: &Thread,
+    (from, path): (From, &[u8]),
+    number: u32,
+    head: &mut [u8; HEAD_BYTES],
+    program: &mut Buffer,
+) -> Result<Looked, Errno> {
+    running::check_execution(thread, number)?;
+    let head_bytes = instance::call(thread, |call| data::read_at(call, number, head, 0))?;
+    if let From::Itself(_) | From::Number(_) = from
+        && path.is_empty()
+    {
+        program[..PROGRAM_PATH.len()].copy_from_slice(PROGRAM_PATH);
+        return Ok(Looked { program_bytes: PROGRAM_PATH.len(), head_bytes, kept: Some(number) });
+    }
+    let top = instance::control().mount_point();
+    let is_plain = paths::is_plain(path) && !path.starts_with(b".");
+    let is_given = from == From::Top && is_plain && top.len() + 1 + path.len() < MAX_PATH_BYTES;
+    if is_given && on_tree(thread, from, |call, start| directories::is_straight(call.objects(), start, path))? {
+        // As most are: no directory need be looked through for a name.
+        program[..top.len()].copy_from_slice(top);
+        program[top.len()] = b'/';
+        program[top.len() + 1..top.len() + 1 + path.len()].copy_from_slice(path);
+        return Ok(Looked { program_bytes: top.len() + 1 + path.len(), head_bytes, kept: None });
+    }
+    let program_bytes = on_tree(thread, from, |call, start| {
+        directories::true_path(call.objects(), start, path, program).map(<[u8]>::len)
+    })
+    .map_err(|errno| if errno == Errno::ERANGE { Errno::ENAMETOOLONG } else { errno })?;
+    program.copy_within(MAX_PATH_BYTES - program_bytes.., 0);
+    Ok(Looked { program_bytes, head_bytes, kept: None })
+}
+
+/// Opens a program of the tree for reading, under a number that is closed again soon.
 pub(crate) fn open_in_tree(thread: &mut Thread, from: From, path: &[u8]) -> Result<u32, Errno> {
     let reserved = numbers::reserve(thread.home(), 0)?;
     let options = DescriptorOptions {
@@ -216,9 +287,11 @@ pub(crate) fn open_in_tree(thread: &mut Thread, from: From, path: &[u8]) -> Resu
         number: NumberChoice::LowestFrom(reserved.number),
         on_exec: OnExec::Close,
     };
-    let number = instance::call(thread, |call| {
-        let start: Start<_> = paths::start(call, from)?;
-        data::open(call, start, path, OpenFlags::READ, 0, options)
+    let number = instance::call(thread, |call| match from {
+        From::Itself(number) | From::Number(number) if path.is_empty() => {
+            handles::open_program_of(call, number, options)
+        }
+        _ => handles::open_program(call, paths::start(call, from)?, path, options),
     })?;
     reserved.keep();
     Ok(number)
@@ -236,7 +309,7 @@ fn look_in_kernel(
     path: &[u8],
     head: &mut [u8; HEAD_BYTES],
     program: &mut Buffer,
-) -> Result<(usize, usize), i32> {
+) -> Result<Looked, i32> {
     const X_OK: u64 = 1;
     const OPENAT: u64 = 257;
     let at = paths::for_kernel(thread.room(), path);
@@ -245,12 +318,12 @@ fn look_in_kernel(
         system::try_call(number::FACCESSAT, [directory, at, X_OK, 0, 0, 0])?;
         check_status(file)?;
         let arguments = [file, head.as_mut_ptr() as u64, HEAD_BYTES as u64, 0, 0, 0];
-        let read = system::try_call(number::PREAD, arguments)? as usize;
+        let head_bytes = system::try_call(number::PREAD, arguments)? as usize;
         let mut text = [0; 40];
         paths::name_of_number(file, &mut text);
         let arguments = [text.as_ptr() as u64, program.as_mut_ptr() as u64, MAX_PATH_BYTES as u64, 0, 0, 0];
         let length = system::try_call(number::READLINK, arguments)? as usize;
-        Ok((length.min(MAX_PATH_BYTES - 1), read))
+        Ok(Looked { program_bytes: length.min(MAX_PATH_BYTES - 1), head_bytes, kept: None })
     })();
     system::call(number::CLOSE, [file, 0, 0, 0, 0, 0]);
     looked
@@ -326,28 +399,33 @@ impl Drop for Lists {
 
 fn begin(
     thread: &mut Thread,
-    program: &[u8],
-    script: Option<&Script>,
+    (program, kept): (&[u8], Option<u32>),
+    scripts: &[Script],
     given: &[u8],
     (arguments, variables): (u64, u64),
 ) -> Result<(), i32> {
     let (argument_count, variable_count) = (count(arguments)?, count(variables)?);
-    let mut lists = Lists::new(8 * (argument_count + variable_count + 16) + 2 * MAX_PATH_BYTES + 2 * HEAD_BYTES)?;
+    let mut lists =
+        Lists::new(8 * (argument_count + variable_count + 16) + 2 * MAX_PATH_BYTES + 2 * MAX_SCRIPTS * HEAD_BYTES)?;
     let mut seat_text = [0_u8; 64];
     let home = thread.home();
     let control = instance::control();
     let seat_bytes = seat_variable(&mut seat_text, home.seat_number(), control.descriptors.memory);
     let seat = lists.put_text(&seat_text[..seat_bytes]);
     let padding = lists.put_text(MASK_VARIABLE);
-    let mut before = [0_u64; 3];
+    // The last script's interpreter comes first; each has its argument, and then the script.
+    let mut before = [0_u64; 2 * MAX_SCRIPTS + 1];
     let mut before_count = 0;
-    if let Some(script) = script {
-        before[0] = lists.put_text(&script.interpreter[..script.interpreter_bytes]);
-        before_count = 1;
-        if script.argument_bytes > 0 {
-            before[1] = lists.put_text(&script.argument[..script.argument_bytes]);
-            before_count = 2;
+    for script in scripts.iter().rev() {
+        let argument = &script.argument[..script.argument_bytes];
+        for text in [&script.interpreter[..script.interpreter_bytes], argument] {
+            if !text.is_empty() {
+                before[before_count] = lists.put_text(text);
+                before_count += 1;
+            }
         }
+    }
+    if !scripts.is_empty() {
         before[before_count] = lists.put_text(given);
         before_count += 1;
     }
@@ -358,11 +436,11 @@ fn begin(
         lists.put(&pointer.to_le_bytes());
     }
     // The script's path stands for the first argument.
-    for index in usize::from(script.is_some())..argument_count {
+    for index in usize::from(!scripts.is_empty())..argument_count {
         let pointer = guarded::read_value::<u64>(arguments + 8 * index as u64).map_err(Errno::number)?;
         lists.put(&pointer.to_le_bytes());
     }
-    if script.is_none() && argument_count == 0 {
+    if scripts.is_empty() && argument_count == 0 {
         // Linux: a program has at least an empty name.
         lists.put(&padding.to_le_bytes());
     }
@@ -377,16 +455,52 @@ fn begin(
     }
     lists.put(&0_u64.to_le_bytes());
     let works_inside = home.works_inside.load(core::sync::atomic::Ordering::Relaxed);
+    let before = kept.map(|number| put_program(thread, number)).transpose().map_err(Errno::number)?;
     let offered = home.process().offer(instance::file_system());
-    home.seat().set_entry(Entry { process: offered, works_inside }, program);
+    home.seat().set_entry(Entry { process: offered, works_inside, credentials: thread.credentials }, program);
     let empty = [0_u8; 1];
     let loader = u64::from(control.descriptors.loader);
     let arguments = [loader, empty.as_ptr() as u64, argument_list, variable_list, AT_EMPTY_PATH, 0];
+    // The next program has no handler at first, and who cuts a file that this one has mapped would end it.
+    let mask = signals::block_ours();
     let error = system::try_call(number::EXECVEAT, arguments);
+    signals::set_mask(mask);
     // It was refused: the process is ours as before.
     let core = instance::lease(home);
     let _ = instance::file_system().receive(&core, offered, &Here);
+    drop(core);
+    if let Some(before) = before {
+        take_program_back(thread, before);
+    }
     Err(error.err().unwrap_or(ENOEXEC))
+}
+
+/// Lets the next program find what is open under a number of ours as its own file. Returns under which number that of this program is
+/// kept, if it has one there.
+fn put_program(thread: &Thread, number: u32) -> Result<Option<u32>, Errno> {
+    instance::call(thread, |call| {
+        let behind = NumberChoice::LowestFrom(PROGRAM_NUMBER + 1);
+        let before = match data::duplicate(call, PROGRAM_NUMBER, behind, OnExec::Close) {
+            Err(Errno::EBADF) => None,
+            before => Some(before?),
+        };
+        let put = data::duplicate_to(call, number, PROGRAM_NUMBER, OnExec::Keep);
+        if let (Err(_), Some(before)) = (&put, before) {
+            let _ = data::close(call, before);
+        }
+        put.map(|_| before)
+    })
+}
+
+/// Exec has failed: undoes [`put_program`].
+fn take_program_back(thread: &Thread, before: Option<u32>) {
+    let _ = instance::call(thread, |call| match before {
+        Some(before) => {
+            data::duplicate_to(call, before, PROGRAM_NUMBER, OnExec::Keep)?;
+            data::close(call, before)
+        }
+        None => data::close(call, PROGRAM_NUMBER),
+    });
 }
 
 fn seat_variable(text: &mut [u8; 64], seat: usize, memory: u32) -> usize {
@@ -397,19 +511,10 @@ fn seat_variable(text: &mut [u8; 64], seat: usize, memory: u32) -> usize {
     };
     put(SEAT_VARIABLE);
     for (index, number) in [seat as u64, u64::from(memory)].into_iter().enumerate() {
-        let (mut digits, mut left, mut start) = ([0_u8; 20], number, 20);
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (left % 10) as u8;
-            left /= 10;
-            if left == 0 {
-                break;
-            }
-        }
         if index > 0 {
             put(b",");
         }
-        put(&digits[start..]);
+        put(Decimal::of(number).digits());
     }
     length
 }

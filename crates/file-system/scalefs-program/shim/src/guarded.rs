@@ -229,37 +229,42 @@ pub(crate) fn read_text(to: &mut [u8], from: u64) -> Result<&[u8], Errno> {
     }
 }
 
-/// Looks whether bytes of the program can be read, page by page.
+/// How many bytes of the program can be read from an address on, of as many; looked at page by page.
 ///
 /// # Errors
-/// EFAULT if not.
-pub(crate) fn check_source(at: u64, length: usize) -> Result<(), Errno> {
+/// EFAULT if not one.
+pub(crate) fn source_at(at: u64, length: usize) -> Result<usize, Errno> {
     // SAFETY: reads a byte, if it is there.
-    check_pages(at, length, |address| unsafe { scalefs_can_read(address) })
+    there_at(at, length, |address| unsafe { scalefs_can_read(address) })
 }
 
-/// Looks whether bytes of the program can be written, page by page.
+/// How many bytes of the program can be written from an address on, of as many; looked at page by page.
 ///
 /// # Errors
-/// EFAULT if not.
-pub(crate) fn check_room(at: u64, length: usize) -> Result<(), Errno> {
+/// EFAULT if not one.
+pub(crate) fn room_at(at: u64, length: usize) -> Result<usize, Errno> {
     // SAFETY: changes nothing, if something is there.
-    check_pages(at, length, |address| unsafe { scalefs_can_write(address) })
+    there_at(at, length, |address| unsafe { scalefs_can_write(address) })
 }
 
-fn check_pages(at: u64, length: usize, check: impl Fn(u64) -> i64) -> Result<(), Errno> {
+fn there_at(at: u64, length: usize, check: impl Fn(u64) -> i64) -> Result<usize, Errno> {
     if length == 0 || planted("shim: buffers are not looked at") {
-        return Ok(());
+        return Ok(length);
     }
     let last = at.checked_add(length as u64 - 1).ok_or(Errno::EFAULT)?;
     let mut address = at;
     loop {
         if check(address) != 0 {
-            return Err(Errno::EFAULT);
+            let there = (address - at) as usize;
+            return if there == 0 || planted("shim: a part of a buffer is none") {
+                Err(Errno::EFAULT)
+            } else {
+                Ok(there)
+            };
         }
         match (address & !(PAGE_BYTES - 1)).checked_add(PAGE_BYTES) {
             Some(next) if next <= last => address = next,
-            _ => return Ok(()),
+            _ => return Ok(length),
         }
     }
 }

@@ -96,6 +96,11 @@ impl Home {
         OwnerId::new(self.owner.load(Ordering::Relaxed)).expect("set at the start")
     }
 
+    /// The owner of the parent in whose memory the process runs, until exec.
+    pub(crate) fn lender(&self) -> Option<OwnerId> {
+        self.seat().lender()
+    }
+
     pub(crate) fn seat_number(&self) -> usize {
         self.seat.load(Ordering::Relaxed)
     }

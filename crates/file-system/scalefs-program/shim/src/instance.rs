@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use percpu::{Arena, Core};
 use scalefs::{Errno, Host, InProcess, OpenNode, ScaleFs};
@@ -30,8 +30,13 @@ static CLOCK: AtomicUsize = AtomicUsize::new(0);
 /// Calls of a thread between two maintenances of the core that it is at, and of those that no one is.
 const CALLS_PER_MAINTENANCE: u32 = 64;
 const CALLS_PER_MAINTENANCE_OF_ALL: u32 = 1024;
-/// So often a call that finds no space is made again, after what was given up was looked for.
+/// How often a call that finds no space is made again, after what was given up was looked for; and how often more, each after a
+/// millisecond in which another one can end the call that keeps it.
 const SEARCHES_FOR_SPACE: u32 = 12;
+const PATIENT_SEARCHES_FOR_SPACE: u32 = 32;
+const PATIENCE_NS: u64 = 1_000_000;
+/// Whether the last search for space was in vain: the next one is not patient, so that a refused call costs little. Atomic.
+static IS_FULL: AtomicBool = AtomicBool::new(false);
 /// Looks for a core that was used before one that was not is taken.
 const LOOKS_FOR_A_USED_CORE: u32 = 300;
 const SPINS: u32 = 16;
@@ -169,18 +174,25 @@ pub(crate) fn call<T>(
 ) -> Result<T, Errno> {
     let home = thread.home();
     let core = lease(home);
-    let mut result = body(&file_system().enter(&core, home.process(), &Here));
+    let mut result = body(&file_system().enter(&core, home.process(), &Here).acting_as(&thread.credentials));
     if matches!(result, Err(Errno::ENOSPC | Errno::ENOMEM)) && !planted("shim: a full tree is not looked through") {
-        for round in 0..SEARCHES_FOR_SPACE {
+        for round in 0..SEARCHES_FOR_SPACE + PATIENT_SEARCHES_FOR_SPACE {
             file_system().maintain_with_idle_cores(&core, &Here);
-            if round > SEARCHES_FOR_SPACE / 2 {
+            if round >= SEARCHES_FOR_SPACE {
+                if IS_FULL.load(Ordering::Relaxed) {
+                    break;
+                }
+                let time = [0, PATIENCE_NS];
+                system::call(number::NANOSLEEP, [time.as_ptr() as u64, 0, 0, 0, 0, 0]);
+            } else if round > SEARCHES_FOR_SPACE / 2 {
                 system::call(number::SCHED_YIELD, [0; 6]);
             }
-            result = body(&file_system().enter(&core, home.process(), &Here));
+            result = body(&file_system().enter(&core, home.process(), &Here).acting_as(&thread.credentials));
             if !matches!(result, Err(Errno::ENOSPC | Errno::ENOMEM)) {
                 break;
             }
         }
+        IS_FULL.store(matches!(result, Err(Errno::ENOSPC | Errno::ENOMEM)), Ordering::Relaxed);
     }
     let calls = thread.calls.get().wrapping_add(1);
     thread.calls.set(calls);

@@ -1,6 +1,6 @@
 //! A program and its interpreter in memory.
 
-use scalefs::data;
+use scalefs::{DataOperations, ObjectOperations, data};
 
 use crate::constants::*;
 use crate::elf::{self, HEADER_BYTES, MAX_SEGMENTS, SEGMENT_BYTES, Segment};
@@ -77,6 +77,13 @@ impl File {
         }
     }
 
+    /// Its number in the tree; zero elsewhere.
+    fn inode(self, thread: &Thread) -> u64 {
+        let File::Ours(number) = self else { return 0 };
+        instance::control().note_program();
+        instance::call(thread, |call| Ok(call.objects().number(data::node(call, number)?)?.0)).unwrap_or(0)
+    }
+
     fn close(self, thread: &Thread) {
         match self {
             File::Kernel(file) => _ = system::call(number::CLOSE, [file, 0, 0, 0, 0, 0]),
@@ -105,6 +112,9 @@ impl File {
 pub(crate) fn load(thread: &mut Thread, path: &[u8], is_program: bool, random: u64) -> Result<Loaded, i32> {
     let file = open(thread, path)?;
     let loaded = load_file(thread, file, is_program, random);
+    if is_program {
+        thread.home().seat().set_program_inode(file.inode(thread));
+    }
     file.close(thread);
     loaded
 }

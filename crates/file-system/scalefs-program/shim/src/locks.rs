@@ -7,8 +7,7 @@
 
 use scalefs::data::Whence;
 use scalefs::{
-    Errno, LockKind, LockMode, LockOperations, LockRange, LockRefusal, LockRequest, LockWait, Patience,
-    locks,
+    Errno, LockKind, LockMode, LockOperations, LockRange, LockRefusal, LockRequest, LockWait, Patience, locks,
 };
 
 use crate::dispatch::{After, Answer};
@@ -108,13 +107,7 @@ pub(crate) fn whole_file(thread: &mut Thread, of: u32, how: u64) -> Answer {
 }
 
 /// Locks or unlocks; who waits does so in the kernel.
-fn set(
-    thread: &mut Thread,
-    of: u32,
-    request: &LockRequest,
-    waits: bool,
-    waited: Option<LockWait>,
-) -> Answer {
+fn set(thread: &mut Thread, of: u32, request: &LockRequest, waits: bool, waited: Option<LockWait>) -> Answer {
     if instance::planted("shim: a lock is given to everybody") {
         return Answer::of(Ok(0));
     }

@@ -14,7 +14,9 @@
 
 mod attributes;
 mod constants;
+mod credentials;
 mod data;
+mod decimal;
 mod descriptors;
 mod dispatch;
 mod elf;
@@ -26,12 +28,17 @@ mod instance;
 mod loaded;
 mod locks;
 mod mapped;
+mod messages;
 mod names;
 mod numbers;
 mod paths;
 mod processes;
+mod ready;
+mod running;
+mod shared;
 mod signals;
 mod sites;
+mod stand_ins;
 mod start;
 mod system;
 mod threads;

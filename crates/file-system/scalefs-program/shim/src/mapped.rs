@@ -1,13 +1,13 @@
 //! Files of the tree in memory, and code that is mapped, whose calls are rewritten.
 //!
 //! A private mapping of a file gets a copy of its bytes, as they are then: programs and libraries, and what compilers and Python read
-//! so. A shared one that can only be read gets one, too; one that can be written is refused (ENODEV), since stores would not reach the
-//! file.
+//! so. A shared one has the file's own pages ([`crate::shared`]).
 
-use scalefs::{Errno, Fields, Kind, ObjectOperations, data};
+use scalefs::{AccessMode, Errno, Fields, InProcess, Kind, ObjectOperations, StatusFlags, data};
 
 use crate::dispatch::{After, Answer};
-use crate::instance;
+use crate::instance::{self, Here};
+use crate::shared;
 use crate::sites;
 use crate::system::{self, number};
 use crate::threads::Thread;
@@ -25,26 +25,44 @@ const PAGE_BYTES: u64 = 4096;
 /// mmap.
 pub(crate) fn map(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     let [_, length, rights, flags, file, _] = call.1;
+    if flags & MAP_ANONYMOUS == 0 && thread.home().numbers.is_closed(file) {
+        return Answer::error(Errno::EBADF);
+    }
     if flags & MAP_ANONYMOUS != 0 || !thread.home().numbers.is_ours(file) {
+        shared::make_room(thread, call.1);
         let after = if rights & PROT_EXEC != 0 { After::Code } else { After::Nothing };
         return Answer::issue(thread, call.0, call.1, after);
     }
-    if length == 0 {
+    let is_of_a_type = matches!(flags & MAP_TYPE, MAP_SHARED | MAP_PRIVATE | MAP_SHARED_VALIDATE);
+    if length == 0 || !call.1[5].is_multiple_of(PAGE_BYTES) || !is_of_a_type {
         return Answer::error(Errno::EINVAL);
     }
+    if matches!(flags & MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE) {
+        return match shared::map(thread, call.1) {
+            Ok(at) => Answer::Done(at as i64),
+            Err(errno) => Answer::number(errno),
+        };
+    }
+    shared::make_room(thread, call.1);
     match map_ours(thread, call.1) {
         Ok(at) => Answer::Done(at as i64),
         Err(errno) => Answer::number(errno),
     }
 }
 
+/// What a descriptor that is to be mapped was opened for.
+///
+/// # Errors
+/// EBADF, also if it only stands for a file (O_PATH).
+pub(crate) fn mode_of(call: &InProcess<'_, Here>, number: u32) -> Result<AccessMode, Errno> {
+    let (mode, status) = data::status(call, number)?;
+    if status.contains(StatusFlags::HANDLE) { Err(Errno::EBADF) } else { Ok(mode) }
+}
+
 fn map_ours(thread: &Thread, [at, length, rights, flags, file, offset]: [u64; 6]) -> Result<u64, i32> {
     let number = file as u32;
-    if !offset.is_multiple_of(PAGE_BYTES) {
-        return Err(Errno::EINVAL.number());
-    }
     let seen = instance::call(thread, |call| {
-        let (mode, _) = data::status(call, number)?;
+        let mode = mode_of(call, number)?;
         let kind = call.kind(data::node(call, number)?);
         Ok((mode, kind, data::stat(call, number, Fields::SIZE)?.size_bytes))
     });
@@ -54,10 +72,6 @@ fn map_ours(thread: &Thread, [at, length, rights, flags, file, offset]: [u64; 6]
     }
     if !mode.read {
         return Err(Errno::EACCES.number());
-    }
-    let is_shared = matches!(flags & MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE);
-    if is_shared && rights & PROT_WRITE != 0 {
-        return Err(Errno::ENODEV.number());
     }
     let flags = flags & !MAP_TYPE | MAP_PRIVATE | MAP_ANONYMOUS;
     let place = system::try_call(number::MMAP, [at, length, READ_WRITE, flags, u64::MAX, 0])?;
@@ -86,6 +100,9 @@ pub(crate) fn fill(thread: &Thread, number: u32, place: u64, length: u64, offset
 
 /// mprotect: memory that becomes code is looked at first.
 pub(crate) fn protect(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    if let Err(errno) = shared::protect(thread, call.1) {
+        return Answer::number(errno);
+    }
     let after = if call.1[2] & PROT_EXEC != 0 { After::Code } else { After::Nothing };
     Answer::issue(thread, call.0, call.1, after)
 }

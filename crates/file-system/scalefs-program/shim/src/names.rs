@@ -9,12 +9,16 @@ use scalefs::{
     data, directories, handles, names,
 };
 
+use crate::attributes::{self, WithoutPath};
 use crate::constants::*;
+use crate::decimal::Decimal;
 use crate::dispatch::{After, Answer};
 use crate::guarded;
 use crate::instance::{self, Here};
 use crate::numbers;
 use crate::paths::{self, Buffer, From, MAX_PATH_BYTES, Place};
+use crate::running;
+use crate::stand_ins;
 use crate::system::{self, number};
 use crate::threads::Thread;
 
@@ -99,6 +103,10 @@ fn open_flags(flags: u64) -> OpenFlags {
 /// Opens what a path in the tree leads to.
 fn open_in_tree(thread: &mut Thread, from: From, path: &[u8], flags: u64, mode: u32) -> Result<u64, Errno> {
     let home = thread.home();
+    let is_written = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0;
+    if is_written && flags & O_PATH == 0 && flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL {
+        running::check(thread, from, path, if flags & O_NOFOLLOW != 0 { Follow::Nothing } else { Follow::Symlinks })?;
+    }
     let reserved = numbers::reserve(home, 0)?;
     let status = if flags & O_APPEND != 0 { StatusFlags::APPEND } else { StatusFlags::NONE };
     let status = if flags & O_NONBLOCK != 0 { status | StatusFlags::NONBLOCK } else { status };
@@ -138,9 +146,13 @@ pub(crate) fn open(
         return answer;
     }
     let after = if flags & O_CLOEXEC != 0 { After::NewNumberClosed } else { After::NewNumber };
-    with_path(thread, call, (directory, index), follow, after, |thread, from, path| {
+    let answer = with_path(thread, call, (directory, index), follow, after, |thread, from, path| {
         open_in_tree(thread, from, path, flags, mode as u32)
-    })
+    });
+    if answer == Answer::error(Errno::ENXIO) {
+        return stand_ins::open(thread, call, (directory, index), flags);
+    }
+    answer
 }
 
 /// Paths of `/proc` that speak of what we keep: the program, and numbers that are ours.
@@ -158,12 +170,17 @@ fn open_of_process(
             arguments[index] = paths::for_kernel(thread.room(), program);
             return Some(Answer::issue(thread, number, arguments, After::NewNumber));
         }
-        return Some(Answer::of(open_in_tree(thread, From::Working, program, flags, 0)));
+        if program != paths::PROGRAM_PATH {
+            return Some(Answer::of(open_in_tree(thread, From::Working, program, flags, 0)));
+        }
     }
     if matches!(path, b"/proc/self/fd" | b"/proc/self/fd/" | b"/dev/fd" | b"/dev/fd/") {
         return Some(Answer::issue(thread, number, arguments, After::NewList));
     }
-    let ours = paths::number_in(path).filter(|number| home.numbers.is_ours(u64::from(*number)))?;
+    let ours = match path {
+        b"/proc/self/exe" => paths::PROGRAM_NUMBER,
+        _ => paths::number_in(path).filter(|number| home.numbers.is_ours(u64::from(*number)))?,
+    };
     let reopened = numbers::reserve(home, 0).and_then(|reserved| {
         let status = if flags & O_APPEND != 0 { StatusFlags::APPEND } else { StatusFlags::NONE };
         let on_exec = if flags & O_CLOEXEC != 0 { OnExec::Close } else { OnExec::Keep };
@@ -277,23 +294,33 @@ fn give(bytes: &[u8], (to, room): (u64, u64)) -> Result<u64, Errno> {
 fn read_link_of_process(thread: &mut Thread, path: &[u8], room: (u64, u64)) -> Option<Answer> {
     let home = thread.home();
     if path == b"/proc/self/exe" || is_exe_of_this_process(path) {
+        if home.program() == paths::PROGRAM_PATH {
+            return Some(Answer::of(describe(thread, paths::PROGRAM_NUMBER, room)));
+        }
         return Some(Answer::of(give(home.program(), room)));
     }
     if path == b"/proc/self/cwd" && home.works_inside.load(Ordering::Relaxed) {
         let mut buffer: Buffer = [0; MAX_PATH_BYTES];
         return Some(Answer::of(working_directory(thread, &mut buffer).and_then(|path| give(path, room))));
     }
-    let number = paths::number_in(path).filter(|number| home.numbers.is_ours(u64::from(*number)))?;
-    // A description does not know its name: as Linux shows what has none.
+    let number = paths::number_in(path)?;
+    if home.numbers.is_ours(u64::from(number)) {
+        return Some(Answer::of(describe(thread, number, room)));
+    }
+    let inode = stand_ins::inode_behind(u64::from(number))?;
+    Some(Answer::of(give_description(inode, room)))
+}
+
+/// Tells of what a number of ours leads to. A description does not know its name: as Linux shows what has none.
+fn describe(thread: &Thread, number: u32, room: (u64, u64)) -> Result<u64, Errno> {
+    let inode = instance::call(thread, |call| Ok(call.objects().number(data::node(call, number)?)?.0))?;
+    give_description(inode, room)
+}
+
+fn give_description(inode: u64, room: (u64, u64)) -> Result<u64, Errno> {
     let mut buffer: Buffer = [0; MAX_PATH_BYTES];
-    let found = instance::call(thread, |call| {
-        let node = data::node(call, number)?;
-        Ok(call.objects().number(node)?.0)
-    });
-    Some(Answer::of(found.and_then(|inode| {
-        let length = described(&mut buffer, instance::control().mount_point(), inode);
-        give(&buffer[..length], room)
-    })))
+    let length = described(&mut buffer, instance::control().mount_point(), inode);
+    give(&buffer[..length], room)
 }
 
 /// `TOP/#NUMBER (deleted)`.
@@ -306,16 +333,7 @@ fn described(buffer: &mut Buffer, top: &[u8], inode: u64) -> usize {
     };
     put(top);
     put(b"/#");
-    let (mut digits, mut left, mut start) = ([0_u8; 20], inode, 20);
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    put(&digits[start..]);
+    put(Decimal::of(inode).digits());
     put(b" (deleted)");
     length
 }
@@ -394,10 +412,11 @@ fn with_two_paths(
     mut ours: impl FnMut(&mut Thread, (From, &[u8]), (From, &[u8])) -> Result<u64, Errno>,
 ) -> Answer {
     let (mut first, mut second): (Buffer, Buffer) = ([0; MAX_PATH_BYTES], [0; MAX_PATH_BYTES]);
-    let (Ok(old), Ok(new)) =
-        (paths::read(&mut first, arguments[old_at.1]), paths::read(&mut second, arguments[new_at.1]))
-    else {
-        return Answer::issue(thread, number, arguments, After::Nothing);
+    let (old, new) = (paths::read(&mut first, arguments[old_at.1]), paths::read(&mut second, arguments[new_at.1]));
+    // The kernel would look for the one that can be read first, and not in the tree.
+    let (old, new) = match (old, new) {
+        (Ok(old), Ok(new)) => (old, new),
+        (Err(errno), _) | (_, Err(errno)) => return Answer::error(errno),
     };
     let places = paths::place(thread, old_at.0, old).and_then(|old| Ok((old, paths::place(thread, new_at.0, new)?)));
     match places {
@@ -453,6 +472,19 @@ pub(crate) fn link(
     places: ((u64, usize), (u64, usize)),
     flags: u64,
 ) -> Answer {
+    let (old, new) = places;
+    if flags & AT_EMPTY_PATH != 0
+        && attributes::without_path(thread, old.0, call.1[old.1], flags) == Some(WithoutPath::Kernels)
+        && let Some(handle) = stand_ins::handle_behind(thread, old.0)
+    {
+        // A pipe of the tree.
+        return with_path(thread, call, new, Follow::Nothing, After::Nothing, |thread, from, path| {
+            on_tree(thread, from, |call, start| {
+                handles::link_object(call.objects(), data::node(call, handle)?, (start, path))
+            })
+            .map(|()| 0)
+        });
+    }
     with_two_paths(thread, call, places, |thread, (old_from, old), (new_from, new)| {
         let follow = if flags & AT_SYMLINK_FOLLOW != 0 { Follow::Symlinks } else { Follow::Nothing };
         let of_number = match old_from {

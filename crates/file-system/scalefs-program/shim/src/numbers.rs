@@ -7,6 +7,9 @@
 //! ```
 //! A number that the kernel gives while a lower one with a placeholder is free moves down to it. What the kernel has that we have not
 //! seen (received in a message, for instance) is found when its number is asked for.
+//!
+//! A placeholder of a number that is free, and what is hidden, are files for the kernel: calls on such numbers are answered here, with
+//! EBADF, by which arguments they have ([`Numbers::is_closed`]).
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -19,6 +22,7 @@ use crate::system::{self, number};
 
 const OURS: u8 = 1;
 const LISTS: u8 = 2;
+const CLOSED: u8 = 3;
 const KERNEL: u8 = 1;
 const PLACED: u8 = 2;
 const F_DUPFD_CLOEXEC: u64 = 1030;
@@ -27,7 +31,8 @@ const EMFILE: i32 = 24;
 
 /// See the module's head.
 pub(crate) struct Numbers {
-    /// Atomic, a byte a number: 1 if it is ours, 2 if it lists numbers of the process, and is the kernel's.
+    /// Atomic, a byte a number: 1 if it is ours, 2 if it lists numbers of the process, and is the kernel's, 3 if nothing is open
+    /// there for the program though the kernel has something, and 0 else.
     ours: [AtomicU8; TRACKED],
     /// Atomic: bits of who has it in the kernel.
     state: [AtomicU8; TRACKED],
@@ -82,7 +87,30 @@ impl Numbers {
 
     /// A number is ours no more; its placeholder stays.
     pub(crate) fn free(&self, number: u32) {
-        self.ours[number as usize].store(0, Ordering::Relaxed);
+        let is_there = self.has(number, PLACED) || instance::control().descriptors.contains(number);
+        let state = if is_there && !instance::planted("shim: a placeholder is an open file") { CLOSED } else { 0 };
+        self.ours[number as usize].store(state, Ordering::Relaxed);
+    }
+
+    /// Nothing is open for the program under the numbers that are hidden.
+    fn hide(&self) {
+        for number in instance::control().descriptors.all() {
+            if (number as usize) < TRACKED {
+                self.free(number);
+            }
+        }
+    }
+
+    /// Whether nothing is open for the program under a number at which the kernel has something.
+    #[inline]
+    pub(crate) fn is_closed(&self, argument: u64) -> bool {
+        let number = argument as u32 as usize;
+        number < TRACKED && self.ours[number].load(Ordering::Relaxed) == CLOSED
+    }
+
+    /// Whether that may be so of any number below one. What is hidden may lie behind all that was touched.
+    pub(crate) fn any_closed(&self, below: u32) -> bool {
+        (0..below.min(TRACKED as u32)).any(|number| self.is_closed(number.into()))
     }
 
     /// The kernel has a number.
@@ -102,32 +130,21 @@ impl Numbers {
         }
     }
 
-    /// Whether a number that the kernel has is none that a program would know of.
-    pub(crate) fn is_hidden(&self, number: u32) -> bool {
-        instance::control().descriptors.contains(number) || self.is_placeholder(u64::from(number))
-    }
-
     /// It has it no more.
     pub(crate) fn note_closed(&self, number: u64) {
         if (number as usize) < TRACKED {
-            self.ours[number as usize].store(0, Ordering::Relaxed);
             self.clear(number as u32, KERNEL | PLACED);
+            self.free(number as u32);
         }
-    }
-
-    /// Whether the kernel has a placeholder at a number that is not ours.
-    pub(crate) fn is_placeholder(&self, argument: u64) -> bool {
-        let number = argument as u32;
-        (number as usize) < TRACKED && self.has(number, PLACED) && !self.is_ours(argument)
     }
 
     /// The kernel has none of these any more.
     pub(crate) fn note_all_closed(&self, first: u32, last: u32) {
         for number in first..self.end.load(Ordering::Relaxed).min(last.saturating_add(1)) {
+            self.clear(number, KERNEL | PLACED);
             if !self.is_ours(u64::from(number)) {
                 self.free(number);
             }
-            self.clear(number, KERNEL | PLACED);
         }
     }
 
@@ -150,6 +167,7 @@ impl Numbers {
             self.ours[number].store(other.ours[number].load(Ordering::Relaxed), Ordering::Relaxed);
             self.state[number].store(other.state[number].load(Ordering::Relaxed), Ordering::Relaxed);
         }
+        self.hide();
     }
 }
 
@@ -195,6 +213,7 @@ pub(crate) fn reserve(home: &Home, lowest: u32) -> Result<Reserved<'_>, Errno> {
             numbers.set_ours(number);
             return Ok(Reserved { home, number });
         }
+        numbers.free(given);
         // The kernel has the lower one, without our having seen that.
         numbers.set(number, KERNEL);
         from = lowest;
@@ -243,6 +262,9 @@ pub(crate) fn settle(home: &Home, given: u64, closes_on_exec: bool) -> u64 {
     let _lock = home.lock();
     // Where a placeholder was when another thread closed what the kernel had.
     numbers.clear(number, PLACED);
+    if !numbers.is_ours(given) {
+        numbers.free(number);
+    }
     let end = numbers.end.load(Ordering::Relaxed).min(number);
     let lower = (0..end).find(|lower| numbers.has(*lower, PLACED) && numbers.is_free(*lower));
     let Some(lower) = lower else {
@@ -253,7 +275,7 @@ pub(crate) fn settle(home: &Home, given: u64, closes_on_exec: bool) -> u64 {
     match system::try_call(number::DUP3, [given, u64::from(lower), flags, 0, 0, 0]) {
         Ok(_) => {
             system::call(number::CLOSE, [given, 0, 0, 0, 0, 0]);
-            numbers.clear(lower, PLACED);
+            numbers.note_closed(u64::from(lower));
             numbers.set(lower, KERNEL);
             u64::from(lower)
         }
@@ -264,16 +286,63 @@ pub(crate) fn settle(home: &Home, given: u64, closes_on_exec: bool) -> u64 {
     }
 }
 
+/// The kernel is to give the lowest free number from one on by itself, so that nothing is moved: closing what it gave would give up
+/// the locks that the process has of that file. The placeholder of that number is taken away.
+pub(crate) fn make_room(home: &Home, lowest: u64) {
+    if instance::planted("shim: what the kernel opens stays where it is") {
+        return;
+    }
+    let numbers = &home.numbers;
+    let _lock = home.lock();
+    let end = numbers.end.load(Ordering::Relaxed);
+    let lowest = u32::try_from(lowest).unwrap_or(end);
+    if let Some(number) = (lowest..end).find(|number| numbers.has(*number, PLACED) && numbers.is_free(*number)) {
+        system::call(number::CLOSE, [u64::from(number), 0, 0, 0, 0, 0]);
+        numbers.note_closed(u64::from(number));
+    }
+}
+
+/// The kernel has given a number, which stays.
+pub(crate) fn stay(home: &Home, given: u64) {
+    let _lock = home.lock();
+    // Where a placeholder was when another thread closed what the kernel had.
+    if !home.numbers.is_ours(given) {
+        home.numbers.note_closed(given);
+    }
+    home.numbers.note_kernel(given);
+}
+
 /// What a new program finds that the kernel has, among the lowest numbers.
 pub(crate) fn begin(home: &Home) {
+    home.numbers.hide();
     const LOOKED_AT: usize = 64;
     const POLLNVAL: u64 = 0x20;
+    const OPEN_FILES: u64 = 7;
     let mut looked_at: [u64; LOOKED_AT] = core::array::from_fn(|number| number as u64);
-    let arguments = [looked_at.as_mut_ptr() as u64, LOOKED_AT as u64, 0, 0, 0, 0];
-    system::call(number::POLL, arguments);
-    for (number, place) in looked_at.iter().enumerate() {
+    let mut limits = [0_u64; 2];
+    system::call(number::GETRLIMIT, [OPEN_FILES, limits.as_mut_ptr() as u64, 0, 0, 0, 0]);
+    // Asked for more than may be open, the kernel looks at none. What is not looked at is found when its number is asked for.
+    let count = (LOOKED_AT as u64).min(limits[0]);
+    if system::call(number::POLL, [looked_at.as_mut_ptr() as u64, count, 0, 0, 0, 0]) < 0 {
+        return;
+    }
+    for (number, place) in looked_at[..count as usize].iter().enumerate() {
         if (place >> 48) & POLLNVAL == 0 {
             home.numbers.set(number as u32, KERNEL);
+        }
+    }
+}
+
+/// In a child: the numbers that the process of the instance has are ours, and no others. Other threads of the parent may have
+/// opened and closed some between the copy of that process and that of the numbers: what was closed is in the one alone, and what
+/// was about to be opened in the other.
+pub(crate) fn agree(home: &Home, has: impl Fn(u32) -> bool, close: impl Fn(u32)) {
+    let end = home.numbers.end.load(Ordering::Relaxed);
+    for number in 0..end {
+        match (home.numbers.is_ours(number.into()), has(number)) {
+            (true, false) => home.numbers.free(number),
+            (false, true) => close(number),
+            _ => {}
         }
     }
 }

@@ -16,6 +16,8 @@ use scalefs::{
     DataOperations, Errno, Fields, Follow, InProcess, Kind, Node, ObjectOperations, Start, attributes, data, names,
 };
 
+use crate::decimal::Decimal;
+use crate::entry::TRACKED;
 use crate::guarded;
 use crate::instance::{self, Here};
 use crate::system::{self, number};
@@ -27,6 +29,12 @@ pub(crate) const MAX_PATH_BYTES: usize = 4096;
 pub(crate) const WORKING_DIRECTORY: u64 = -100_i64 as u64;
 /// Most symbolic links on one path.
 const MAX_SYMLINKS: usize = 40;
+
+/// The number under which a program of the tree is kept that was executed by a descriptor, and the path that its process has for it.
+pub(crate) const PROGRAM_NUMBER: u32 = 70_000;
+pub(crate) const PROGRAM_PATH: &[u8] = b"/proc/self/fd/70000";
+const _: () =
+    assert!(PROGRAM_NUMBER as usize > TRACKED + 64, "behind all that programs have, and what stands for pipes");
 
 /// A buffer for a path.
 pub(crate) type Buffer = [u8; MAX_PATH_BYTES];
@@ -80,7 +88,7 @@ fn from_top(rest: &[u8]) -> Place<'_> {
 }
 
 /// Whether a path has components that must be looked at one by one: empty ones, `.` and `..`.
-fn is_plain(path: &[u8]) -> bool {
+pub(crate) fn is_plain(path: &[u8]) -> bool {
     let mut before = b'a';
     path.iter().all(|byte| {
         let is_odd = before == b'/' && matches!(byte, b'/' | b'.');
@@ -152,9 +160,12 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
         if is_plain(path) {
             return Ok(match below(path, top) {
                 Some(rest) => from_top(rest),
-                None => match number_in(path).filter(|number| thread.home().numbers.is_ours(u64::from(*number))) {
-                    Some(number) => Place::Tree(From::Itself(number), &[]),
-                    None => Place::Kernel,
+                None => match number_in(path) {
+                    Some(number) if number == PROGRAM_NUMBER || thread.home().numbers.is_ours(number.into()) => {
+                        Place::Tree(From::Itself(number), &[])
+                    }
+                    Some(number) if thread.home().numbers.is_closed(number.into()) => return Err(Errno::ENOENT),
+                    _ => Place::Kernel,
                 },
             });
         }
@@ -175,6 +186,9 @@ pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> 
         -100 if home.works_inside.load(Ordering::Relaxed) => From::Working,
         -100 => return outside(thread, None, path),
         number if home.numbers.is_ours(directory) => From::Number(number as u32),
+        _ if home.numbers.is_closed(directory) => {
+            return Err(if path.is_empty() { Errno::ENOENT } else { Errno::EBADF });
+        }
         _ => return outside(thread, Some(directory), path),
     };
     let climbed = climbs(path);
@@ -239,19 +253,10 @@ fn outside<'p>(thread: &mut Thread, directory: Option<u64>, path: &'p [u8]) -> R
 pub(crate) fn name_of_number(number: u64, text: &mut [u8; 40]) {
     const BEFORE: &[u8] = b"/proc/self/fd/";
     text[..BEFORE.len()].copy_from_slice(BEFORE);
-    let (mut digits, mut count, mut left) = ([0_u8; 20], 0, number as u32);
-    loop {
-        digits[count] = b'0' + (left % 10) as u8;
-        left /= 10;
-        count += 1;
-        if left == 0 {
-            break;
-        }
-    }
-    for index in 0..count {
-        text[BEFORE.len() + index] = digits[count - 1 - index];
-    }
-    text[BEFORE.len() + count] = 0;
+    let decimal = Decimal::of(u64::from(number as u32));
+    let end = BEFORE.len() + decimal.digits().len();
+    text[BEFORE.len()..end].copy_from_slice(decimal.digits());
+    text[end] = 0;
 }
 
 fn path_of_number(number: u64, room: &mut Buffer) -> Option<usize> {

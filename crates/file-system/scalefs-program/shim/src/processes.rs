@@ -9,7 +9,7 @@
 
 use core::sync::atomic::Ordering;
 
-use scalefs::{Ended, Errno, HandedOver, Which, processes};
+use scalefs::{Ended, Errno, HandedOver, Which, data, processes};
 use shared_instance::Entry;
 
 use crate::dispatch::{After, Answer};
@@ -17,14 +17,19 @@ use crate::entry::Frame;
 use crate::guarded;
 use crate::home::Home;
 use crate::instance::{self, Here};
+use crate::numbers;
+use crate::shared;
 use crate::signals;
 use crate::start;
 use crate::system::{self, number};
 use crate::threads::Thread;
 
 /// Its children have other numbers.
-pub(crate) const CLONE_NEWPID: u64 = 0x2000_0000;
+const CLONE_NEWPID: u64 = 0x2000_0000;
 const CLONE_VM: u64 = 0x100;
+/// The working directory and the mask of permission bits; and descriptors.
+const CLONE_FS: u64 = 0x200;
+const CLONE_FILES: u64 = 0x400;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_CALL: u64 = 56;
@@ -86,6 +91,11 @@ pub(crate) fn clone(thread: &mut Thread, frame: &mut Frame) -> Answer {
     if wanted.flags & CLONE_NEWPID != 0 {
         return Answer::error(Errno::EPERM);
     }
+    // Threads have these in common, and processes have their own: in the instance there is nothing else.
+    let common = if wanted.flags & CLONE_THREAD != 0 { CLONE_FS | CLONE_FILES } else { 0 };
+    if wanted.flags & (CLONE_FS | CLONE_FILES) != common {
+        return Answer::error(Errno::EINVAL);
+    }
     let made = match wanted.flags & (CLONE_VM | CLONE_THREAD) {
         0 => fork(thread, frame, wanted),
         CLONE_VM => spawn(thread, frame, wanted),
@@ -106,6 +116,9 @@ fn begin_child(thread: &Thread) -> Result<(usize, percpu::OwnerId, HandedOver), 
         Ok(())
     });
     let (seat, owner) = instance::control().seats.take(Some(home.owner())).ok_or(Errno::EAGAIN)?;
+    if let Some(seat) = instance::control().seats.get(seat) {
+        seat.set_program_inode(home.seat().program_inode());
+    }
     let core = instance::lease(home);
     let file_system = instance::file_system();
     let child = home.process().fork(file_system, &core, &Here);
@@ -130,6 +143,15 @@ fn abandon(seat: usize, owner: percpu::OwnerId) {
 fn fork(thread: &mut Thread, _frame: &mut Frame, wanted: Wanted) -> Result<i64, i32> {
     let (seat, owner, handed_over) = begin_child(thread).map_err(Errno::number)?;
     let home = thread.home();
+    let mappings = &instance::control().mappings;
+    // What a parent has whose memory this process runs in is in the child's, too.
+    let copies = |from| mappings.copy(from, owner);
+    let is_told = instance::planted("shim: no one asks a child for what was cut off")
+        || copies(home.owner()) && home.lender().is_none_or(copies);
+    if !is_told {
+        abandon(seat, owner);
+        return Err(Errno::EAGAIN.number());
+    }
     let (number, mut arguments) = wanted.call;
     let mut words = wanted.words;
     // The child goes on here first, on this stack.
@@ -145,6 +167,7 @@ fn fork(thread: &mut Thread, _frame: &mut Frame, wanted: Wanted) -> Result<i64, 
     let result = system::call(number, arguments);
     if result == 0 {
         home.unlock_in_child();
+        shared::begin_in_child();
         core::mem::forget(lock);
         home.sit(seat, owner);
         become_child(thread, handed_over);
@@ -156,6 +179,7 @@ fn fork(thread: &mut Thread, _frame: &mut Frame, wanted: Wanted) -> Result<i64, 
         if result > 0 {
             note_child(seat, owner, result);
         } else {
+            mappings.release(owner);
             abandon(seat, owner);
         }
     }
@@ -175,11 +199,17 @@ fn become_child(thread: &Thread, handed_over: HandedOver) {
     start::arm();
     let home = thread.home();
     home.seat().set_process(home.owner(), system::call(number::GETPID, [0; 6]) as i32);
+    // What was asked for before it could be asked.
+    shared::take_away();
     let core = instance::lease(home);
     match instance::file_system().receive(&core, handed_over, &Here) {
         Some(process) => home.set_process(process),
         None => system::die(&["a child does not find its process in the instance"]),
     }
+    drop(core);
+    let has = |number| instance::call(thread, |call| data::status(call, number)).is_ok();
+    let close = |number| _ = instance::call(thread, |call| data::close(call, number));
+    numbers::agree(home, has, close);
 }
 
 /// Bytes that a child begins with which shares its parent's memory: its home.
@@ -206,9 +236,15 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
         home.copy_from(thread.home());
     }
     home.sit(seat, owner);
+    if !instance::planted("shim: a child does not know what its parent has mapped") {
+        // Of such a child, it is its parent's parent's.
+        let parent = thread.home();
+        home.seat().set_lender(Some(parent.lender().unwrap_or(parent.owner())));
+    }
     home.receives.store(true, Ordering::Relaxed);
-    home.seat().set_entry(Entry { process: handed_over, works_inside: false }, &[]);
-    let child = Thread::make(home);
+    let credentials = thread.credentials;
+    home.seat().set_entry(Entry { process: handed_over, works_inside: false, credentials }, &[]);
+    let child = Thread::make(home, credentials);
     let Some(child) = child else {
         abandon(seat, owner);
         free();
@@ -231,7 +267,7 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
 /// A thread.
 fn make_thread(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, i32> {
     let home = thread.home();
-    let child = Thread::make(home).ok_or(Errno::ENOMEM.number())?;
+    let child = Thread::make(home, thread.credentials).ok_or(Errno::ENOMEM.number())?;
     home.threads.fetch_add(1, Ordering::Relaxed);
     let result = begin_other(thread, frame, &wanted, child);
     if result < 0 {
@@ -273,6 +309,27 @@ pub(crate) fn begin_thread(thread: &mut Thread) {
     signals::set_mask(thread.mask_in_child);
 }
 
+/// ptrace. A child of `vfork` that is traced by its parent stops at each signal, also that of dispatch, and its parent waits for its
+/// exec: so from then on its calls are not dispatched. Those at sites that are rewritten, as exec, come here as before.
+pub(crate) fn trace(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    const PTRACE_TRACEME: u64 = 0;
+    if call.1[0] == PTRACE_TRACEME && thread.home().lender().is_some() {
+        start::disarm();
+    }
+    Answer::issue(thread, call.0, call.1, After::Nothing)
+}
+
+/// unshare. A process that does not see the supervisor's numbers of processes cannot be distinguished from others; and threads have one
+/// working directory and one table of descriptors.
+pub(crate) fn unshare(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let flags = call.1[0];
+    match thread.home().threads.load(Ordering::Relaxed) {
+        _ if flags & CLONE_NEWPID != 0 => Answer::error(Errno::EPERM),
+        2.. if flags & (CLONE_FS | CLONE_FILES) != 0 => Answer::error(Errno::EINVAL),
+        _ => Answer::issue(thread, call.0, call.1, After::Nothing),
+    }
+}
+
 /// exit: of a thread.
 pub(crate) fn end_thread(thread: &mut Thread, status: u64) -> Answer {
     let home = thread.home();
@@ -292,6 +349,10 @@ pub(crate) fn end(thread: &mut Thread, status: u64) -> Answer {
         let core = instance::lease(home);
         process.exit_with(instance::file_system(), &core, Ended::Exited(status as u8), &Here);
         drop(core);
+        let control = instance::control();
+        if !control.seats.all().iter().any(|seat| seat.lender() == Some(home.owner())) {
+            control.mappings.release(home.owner());
+        }
         home.seat().leave();
     }
     loop {
@@ -309,11 +370,13 @@ pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     }
 }
 
-/// arch_prctl: the register `gs` is ours.
+/// arch_prctl: the register `gs` is ours; and with a shadow stack no call could go to us by a jump.
 pub(crate) fn control_registers(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     const ARCH_SET_GS: u64 = 0x1001;
+    const ARCH_SHSTK_ENABLE: u64 = 0x5001;
     match call.1[0] {
         ARCH_SET_GS => Answer::error(Errno::EPERM),
+        ARCH_SHSTK_ENABLE => Answer::error(Errno::EOPNOTSUPP),
         _ => Answer::issue(thread, call.0, call.1, After::Nothing),
     }
 }

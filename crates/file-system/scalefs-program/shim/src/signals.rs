@@ -16,6 +16,7 @@ use crate::dispatch::{After, Answer};
 use crate::guarded;
 use crate::home::Home;
 use crate::instance::planted;
+use crate::shared;
 use crate::system::{self, number};
 use crate::threads::{self, Thread};
 
@@ -107,9 +108,29 @@ pub(crate) fn begin() {
 
 /// Blocks all signals; returns the mask of before.
 pub(crate) fn block_all() -> u64 {
-    let (all, mut old) = (u64::MAX, 0_u64);
-    system::call(number::SIGPROCMASK, [SIG_SETMASK, (&raw const all) as u64, (&raw mut old) as u64, MASK_BYTES, 0, 0]);
+    change_all(u64::MAX)
+}
+
+/// Sets the mask; returns that of before.
+fn change_all(new: u64) -> u64 {
+    let mut old = 0_u64;
+    system::call(number::SIGPROCMASK, [SIG_SETMASK, (&raw const new) as u64, (&raw mut old) as u64, MASK_BYTES, 0, 0]);
     old
+}
+
+/// Blocks the signal by which others ask for what they have cut off; returns the mask of before. No call is dispatched until then.
+pub(crate) fn block_ours() -> u64 {
+    const SIG_BLOCK: u64 = 0;
+    let (ours, mut old) = (bit(SIGSYS), 0_u64);
+    system::call(number::SIGPROCMASK, [SIG_BLOCK, (&raw const ours) as u64, (&raw mut old) as u64, MASK_BYTES, 0, 0]);
+    old
+}
+
+/// Lets it come again.
+pub(crate) fn unblock_ours() {
+    const SIG_UNBLOCK: u64 = 1;
+    let ours = bit(SIGSYS);
+    system::call(number::SIGPROCMASK, [SIG_UNBLOCK, (&raw const ours) as u64, 0, MASK_BYTES, 0, 0]);
 }
 
 /// Sets the mask.
@@ -128,7 +149,16 @@ pub(crate) extern "C" fn signalled(signal: u64, info: *const u64, context: *mut 
     let lies = |from: unsafe extern "C" fn(), to: unsafe extern "C" fn()| {
         (from as usize as u64..to as usize as u64).contains(&at)
     };
-    if matches!(signal, SIGSEGV | SIGBUS) && lies(scalefs_guarded, scalefs_guarded_end) {
+    if signal == SIGSYS {
+        // Of another process, which has cut off what is mapped here.
+        shared::take_away();
+        return 0;
+    }
+    let is_guarded = lies(scalefs_guarded, scalefs_guarded_end);
+    if signal == SIGBUS && (is_guarded || threads::this().in_call == 0) && is_made_again(info) {
+        return 0;
+    }
+    if matches!(signal, SIGSEGV | SIGBUS) && is_guarded {
         // SAFETY: as above: the thread goes on there.
         unsafe { *rip = scalefs_guard_failed as unsafe extern "C" fn() as usize as u64 };
         return 0;
@@ -182,6 +212,21 @@ pub(crate) extern "C" fn signalled(signal: u64, info: *const u64, context: *mut 
         }
     }
     found
+}
+
+/// Whether an access that has raised SIGBUS finds something by now.
+fn is_made_again(info: *const u64) -> bool {
+    const NO_ADDRESS: u32 = 2;
+    // SAFETY: the kernel's words: what was wrong, and the address.
+    let (code, address) = unsafe { (*info.add(1) as u32, *info.add(2)) };
+    if code != NO_ADDRESS {
+        return false;
+    }
+    // Who cuts a file waits for an answer.
+    let mask = change_all(!bit(SIGSYS));
+    let is_there = shared::fault(threads::this(), address);
+    set_mask(mask);
+    is_there
 }
 
 /// Whether a signal is of an instruction's, and not sent by somebody.
@@ -257,30 +302,25 @@ fn change_handler(home: &Home, signal: u64, new: u64, old: u64) -> Result<u64, E
 
 /// rt_sigprocmask: without our signal.
 pub(crate) fn change_mask(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
-    let mut arguments = call.1;
-    if arguments[1] != 0 {
-        match guarded::read_value::<u64>(arguments[1]) {
-            Ok(mask) if mask & bit(SIGSYS) != 0 => arguments[1] = keep_mask(thread, mask),
-            _ => {}
+    wait_with_mask(thread, call, 1)
+}
+
+/// Where a mask lies that is the program's without our signal: at the same place, if it has not that.
+pub(crate) fn mask_without_ours(thread: &mut Thread, at: u64) -> u64 {
+    let mask = if at == 0 { Err(Errno::EFAULT) } else { guarded::read_value::<u64>(at) };
+    match mask {
+        Ok(mask) if mask & bit(SIGSYS) != 0 => {
+            let room = thread.room();
+            room[..8].copy_from_slice(&without_ours(mask).to_le_bytes());
+            room.as_ptr() as u64
         }
+        _ => at,
     }
-    Answer::issue(thread, call.0, arguments, After::Nothing)
 }
 
-fn keep_mask(thread: &mut Thread, mask: u64) -> u64 {
-    let room = thread.room();
-    room[..8].copy_from_slice(&without_ours(mask).to_le_bytes());
-    room.as_ptr() as u64
-}
-
-/// Calls that wait with another mask: `index` is that of its pointer.
+/// Calls that wait with another mask, or for signals of one: `index` is that of its pointer.
 pub(crate) fn wait_with_mask(thread: &mut Thread, call: (u64, [u64; 6]), index: usize) -> Answer {
     let mut arguments = call.1;
-    if arguments[index] != 0
-        && let Ok(mask) = guarded::read_value::<u64>(arguments[index])
-        && mask & bit(SIGSYS) != 0
-    {
-        arguments[index] = keep_mask(thread, mask);
-    }
+    arguments[index] = mask_without_ours(thread, arguments[index]);
     Answer::issue(thread, call.0, arguments, After::Nothing)
 }

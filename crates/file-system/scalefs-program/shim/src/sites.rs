@@ -100,6 +100,11 @@ fn is_call(code: &[u8], at: usize) -> bool {
         || matches!(before(4), Some(&[0x8b | 0x8d, modrm, base, _]) if is_of_stack(modrm, base))
 }
 
+/// Whether bytes are the beginning of a number of 64 bits, which goes into a register: programs that make code have such.
+fn is_in_long_number(code: &[u8], start: usize) -> bool {
+    start.checked_sub(2).is_some_and(|before| matches!(code[before..start], [0x48 | 0x49, 0xb8..=0xbf]))
+}
+
 /// The site of the call at an offset, if one of the rules fits.
 fn site_at(code: &[u8], at: usize) -> Option<Site> {
     let after = at + 2;
@@ -113,7 +118,7 @@ fn site_at(code: &[u8], at: usize) -> Option<Site> {
     let start = at.checked_sub(MOVE_BYTES)?;
     if code[start] == 0xb8 {
         let number = u32::from_le_bytes([code[start + 1], code[start + 2], code[start + 3], code[start + 4]]);
-        if number < MOST_CALLS && !is_jumped_into(code, start, at) {
+        if number < MOST_CALLS && !is_in_long_number(code, start) && !is_jumped_into(code, start, at) {
             return Some(Site { start: start as u32, length: MOVE_BYTES as u8, rule: Rule::Before });
         }
     }

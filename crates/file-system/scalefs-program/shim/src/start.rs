@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use scalefs::{OpenFlags, Start, names};
+use scalefs::{OpenFlags, Start, data, names};
 use shared_instance::{AttachError, BASE, Control, take_over};
 
 use crate::elf::MAX_SEGMENTS;
@@ -11,6 +11,8 @@ use crate::home::Home;
 use crate::instance::{self, Here};
 use crate::loaded::{self, Loaded};
 use crate::numbers;
+use crate::paths::{PROGRAM_NUMBER, PROGRAM_PATH};
+use crate::shared;
 use crate::signals;
 use crate::system::{self, die, number};
 use crate::threads::Thread;
@@ -32,6 +34,9 @@ const AT_PHNUM: u64 = 5;
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 const AT_RANDOM: u64 = 25;
+const AT_HWCAP2: u64 = 26;
+/// In what the kernel tells of the processor (Linux: `HWCAP2_FSGSBASE`).
+const FSGSBASE: u64 = 2;
 const AT_EXECFN: u64 = 31;
 const AT_SYSINFO_EHDR: u64 = 33;
 
@@ -155,13 +160,16 @@ fn map(memory: u64) -> &'static Control {
         die(&["the memory of the instance is not open: its number was closed"]);
     }
     let bytes = status[6];
+    if (bytes as usize) < size_of::<Control>() {
+        die(&["the memory of the instance is too short"]);
+    }
     let arguments = [BASE as u64, bytes, READ_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, memory, 0];
     if system::call(number::MMAP, arguments) != BASE as i64 {
         die(&["the addresses of the instance are taken in this process"]);
     }
-    if (bytes as usize) < size_of::<Control>() {
-        die(&["the memory of the instance is too short"]);
-    }
+    // Files of others do not belong into a file of what a program had in memory when it failed.
+    const MADV_DONTDUMP: u64 = 16;
+    system::call(number::MADVISE, [BASE as u64, bytes, MADV_DONTDUMP, 0, 0, 0]);
     // SAFETY: mapped just now, for good.
     match unsafe { Control::attach() } {
         Ok(control) if control.sizes.total_bytes() as u64 <= bytes => control,
@@ -181,12 +189,23 @@ pub(crate) fn arm() {
     }
 }
 
+/// Lets it hand us none, until the next program.
+pub(crate) fn disarm() {
+    const DISPATCH_OFF: u64 = 0;
+    system::call(number::PRCTL, [PR_SET_SYSCALL_USER_DISPATCH, DISPATCH_OFF, 0, 0, 0, 0]);
+}
+
 /// Begins: returns in `result` where the program starts, and its stack.
 pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
     let stack = Stack { top };
     let (seat_number, memory) = seat_of(&stack);
     let mask = mask_of(&stack);
     let control = map(memory);
+    let may_set_gs = stack.find(AT_HWCAP2).is_some_and(|bits| bits & FSGSBASE != 0);
+    let is_old = cfg!(feature = "planted-faults") && control.is_planted("shim: the processor lets no one set gs");
+    if !may_set_gs || is_old {
+        die(&["the processor or the kernel lets no program set the register gs (fsgsbase): use scalefs mount"]);
+    }
     // SAFETY: all of it is mapped, for good, and was made before the first program began.
     let Some((arena, file_system)) = (unsafe { control.instance() }) else {
         die(&["another build of scalefs made the instance: run the same one"]);
@@ -197,14 +216,18 @@ pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
     let clock = stack.find(AT_SYSINFO_EHDR).map_or(0, clock_in);
     instance::set(control, arena, file_system, clock);
     HOME.sit(seat_number, owner);
+    seat.set_lender(None);
     seat.set_process(owner, system::call(number::GETPID, [0; 6]) as i32);
     let thread = Thread::begin_first(&HOME);
     signals::begin();
+    shared::begin(owner);
+    signals::unblock_ours();
     // Threads of the program before may have been in calls.
     // SAFETY: exec has ended them all, and this one is at no core.
     unsafe { take_over((arena, file_system), owner, owner, &Here, drop) };
     let (entry, program) = seat.entry();
     HOME.set_program(program);
+    thread.credentials = entry.credentials;
     HOME.works_inside.store(entry.works_inside, Ordering::Relaxed);
     numbers::begin(&HOME);
     {
@@ -224,6 +247,10 @@ pub(crate) extern "C" fn begin(top: *mut u64, result: *mut [u64; 2]) {
             );
         }
         HOME.set_process(process);
+    }
+    if HOME.program() != PROGRAM_PATH {
+        // That of the program before.
+        let _ = instance::call(thread, |call| data::close(call, PROGRAM_NUMBER));
     }
     set_name(HOME.program());
     let stack = stack.without_ours();

@@ -63,12 +63,15 @@ pub(crate) mod number {
     pub(crate) const SIGPROCMASK: u64 = 14;
     pub(crate) const PREAD: u64 = 17;
     pub(crate) const SCHED_YIELD: u64 = 24;
+    pub(crate) const MADVISE: u64 = 28;
     pub(crate) const NANOSLEEP: u64 = 35;
     pub(crate) const GETPID: u64 = 39;
+    pub(crate) const KILL: u64 = 62;
     pub(crate) const FCNTL: u64 = 72;
     pub(crate) const GETCWD: u64 = 79;
     pub(crate) const CHDIR: u64 = 80;
     pub(crate) const READLINK: u64 = 89;
+    pub(crate) const GETRLIMIT: u64 = 97;
     pub(crate) const PRCTL: u64 = 157;
     pub(crate) const ARCH_PRCTL: u64 = 158;
     pub(crate) const FUTEX: u64 = 202;

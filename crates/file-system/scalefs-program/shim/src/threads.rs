@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::mem::size_of;
 
+use scalefs::Credentials;
+
 use crate::entry::Frame;
 use crate::home::Home;
 use crate::processes;
@@ -36,6 +38,8 @@ pub(crate) struct Thread {
     pub(crate) info: [u64; 16],
     /// The call that is to be issued: number and arguments. Where it has come back: what is to be done, and its number.
     pub(crate) issued: [u64; 7],
+    /// As whom its calls are made.
+    pub(crate) credentials: Credentials,
     /// Calls so far.
     pub(crate) calls: Cell<u32>,
     next_path: Cell<usize>,
@@ -87,12 +91,16 @@ impl Thread {
     }
 
     /// A further thread; `None` without memory.
-    pub(crate) fn make(home: *const Home) -> Option<*mut Thread> {
+    pub(crate) fn make(home: *const Home, credentials: Credentials) -> Option<*mut Thread> {
         let arguments = [0, THREAD_BYTES as u64, READ_WRITE, PRIVATE_ANONYMOUS, u64::MAX, 0];
         let memory = system::try_call(number::MMAP, arguments).ok()?;
         system::call(number::MPROTECT, [memory, PAGE_BYTES as u64, 0, 0, 0, 0]);
-        // SAFETY: fresh zeros.
-        Some(unsafe { Thread::lay_out(memory, home) })
+        // SAFETY: fresh zeros; no one else has it yet.
+        unsafe {
+            let thread = Thread::lay_out(memory, home);
+            (&raw mut (*thread).credentials).write(credentials);
+            Some(thread)
+        }
     }
 
     /// Where a thread's memory begins.

@@ -4,7 +4,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, Generation, INodeNo, TimeOrNow};
 use scalefs::attributes::NewTime;
-use scalefs::{Direct, Errno, Fields, Kind, Node, ObjectOperations, Outside};
+use scalefs::{Errno, Kind, ObjectOperations};
+
+use super::view::{Look, NodeOf, View};
 
 /// Objects have a number for good, so there is one generation of each.
 pub(super) const GENERATION: Generation = Generation(0);
@@ -65,8 +67,12 @@ pub(super) fn new_time(time: Option<TimeOrNow>) -> NewTime {
 }
 
 /// What `stat` tells. The numbers of the root and of inodes are those of the instance: the root's is the kernel's, too.
-pub(super) fn file_attributes(objects: &Direct<'_, Outside>, node: Node<'_>) -> Result<FileAttr, Errno> {
-    let attributes = objects.attributes(node, Fields::ALL)?;
+pub(super) fn file_attributes<'v, 'c, V: View>(
+    objects: &'v V::Objects<'c>,
+    node: NodeOf<'v, 'c, V>,
+    look: Look,
+) -> Result<FileAttr, Errno> {
+    let attributes = V::attributes(objects, node, look)?;
     let device = if attributes.kind.is_device() { objects.device(node)? } else { 0 };
     Ok(FileAttr {
         ino: INodeNo(attributes.number.0),

@@ -5,82 +5,79 @@ use std::path::Path;
 
 use fuser::{FileAttr, INodeNo, Request};
 use scalefs::names::RenameMode;
-use scalefs::{DataOperations, Direct, Errno, Kind, Node, OpenFlags, Outside, Start, directories, handles, names};
+use scalefs::{DataOperations, Errno, Kind, OpenFlags, Start, directories, names};
 
 use super::attributes::kind_of;
+use super::view::{View, Who};
 use super::{Door, bytes};
 
-impl Door {
-    /// Makes a call that makes a name, and looks up what it leads to then.
-    fn make(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        make: impl Fn(&Direct<'_, Outside>, Start<Node<'_>>, &[u8]) -> Result<(), Errno>,
-    ) -> Result<FileAttr, Errno> {
-        let (caller, held) = (self.callers.of(request)?, self.nodes.get(parent.0)?);
-        self.call(caller.process(), |calls| {
-            let objects = calls.objects();
-            make(objects, Start::Handle(held.node(objects)), bytes(name))
-        })?;
-        // The kernel lets nobody else change the directory meanwhile.
-        self.call_for_kernel(|calls| self.look_up(calls, held.node(calls.objects()), bytes(name)))
-    }
-
-    pub(super) fn make_directory(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
+/// What a name is made for.
+pub(super) enum New<'n> {
+    Directory {
         mode: u32,
-    ) -> Result<FileAttr, Errno> {
-        self.make(request, parent, name, |objects, start, name| directories::make_directory(objects, start, name, mode))
-    }
+    },
+    Symlink {
+        target: &'n Path,
+    },
+    /// Or one that is there, unless flags forbid it.
+    File {
+        flags: OpenFlags,
+        mode: u32,
+    },
+    /// A file, or a name for a pipe, a socket or a device, which are the kernel's own.
+    Node {
+        mode: u32,
+        device: u32,
+    },
+    /// An object that has other names.
+    Link(INodeNo),
+}
 
-    pub(super) fn make_symlink(
+impl<V: View> Door<V> {
+    /// Makes a name, and looks up what it leads to then.
+    pub(super) fn make(
         &self,
         request: &Request,
         parent: INodeNo,
         name: &OsStr,
-        target: &Path,
+        new: &New<'_>,
     ) -> Result<FileAttr, Errno> {
-        let target = bytes(target.as_os_str());
-        self.make(request, parent, name, |objects, start, name| names::symlink(objects, target, start, name))
-    }
-
-    /// Makes a file, or opens one that is there unless `flags` forbid it.
-    pub(super) fn make_file(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        (flags, mode): (OpenFlags, u32),
-    ) -> Result<FileAttr, Errno> {
-        self.make(request, parent, name, |objects, start, name| {
-            let opened = names::open(objects, start, name, flags | OpenFlags::CREATE, mode)?;
-            names::close(objects, opened.handle);
-            Ok(())
-        })
-    }
-
-    /// Makes a file, or a name for a pipe, a socket or a device, which are the kernel's own.
-    pub(super) fn make_node(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        (mode, device): (u32, u32),
-    ) -> Result<FileAttr, Errno> {
-        let kind = kind_of(mode).ok_or(Errno::EINVAL)?;
-        self.make(request, parent, name, |objects, start, name| {
-            names::make_node(objects, start, name, (kind, device.into()), mode)
+        let held = self.nodes.get(parent.0)?;
+        let linked = match new {
+            New::Link(number) => Some(self.nodes.get(number.0)?),
+            _ => None,
+        };
+        self.view.call(Who::Caller(request), |calls| {
+            let (objects, name) = (calls.objects(), bytes(name));
+            let start = Start::Handle(held.node(objects));
+            match *new {
+                New::Directory { mode } => directories::make_directory(objects, start, name, mode),
+                New::Symlink { target } => names::symlink(objects, bytes(target.as_os_str()), start, name),
+                New::File { flags, mode } => {
+                    let opened = names::open(objects, start, name, flags | OpenFlags::CREATE, mode)?;
+                    names::close(objects, opened.handle);
+                    Ok(())
+                }
+                New::Node { mode, device } => {
+                    let kind = kind_of(mode).ok_or(Errno::EINVAL)?;
+                    names::make_node(objects, start, name, (kind, device.into()), mode)
+                }
+                New::Link(_) => {
+                    let linked = linked.as_ref().ok_or(Errno::EIO)?;
+                    V::link(objects, linked.node(objects), (start, name))
+                }
+            }
+        })?;
+        // The kernel lets no other of its callers change the directory in between; a transaction that commits just now can.
+        self.call_for_kernel(|calls| {
+            let objects = calls.objects();
+            self.look_up(objects, (parent, held.node(objects)), bytes(name))
         })
     }
 
     pub(super) fn remove(&self, request: &Request, parent: INodeNo, name: &OsStr, kind: Kind) -> Result<(), Errno> {
-        let (caller, held) = (self.callers.of(request)?, self.nodes.get(parent.0)?);
-        self.call(caller.process(), |calls| {
+        let held = self.nodes.get(parent.0)?;
+        self.view.call(Who::Caller(request), |calls| {
             let objects = calls.objects();
             let start = Start::Handle(held.node(objects));
             match kind {
@@ -97,26 +94,12 @@ impl Door {
         (new_parent, new_name): (INodeNo, &OsStr),
         mode: RenameMode,
     ) -> Result<(), Errno> {
-        let (caller, from, to) = (self.callers.of(request)?, self.nodes.get(parent.0)?, self.nodes.get(new_parent.0)?);
+        let (from, to) = (self.nodes.get(parent.0)?, self.nodes.get(new_parent.0)?);
         let (old, new) = (bytes(name), bytes(new_name));
-        self.call(caller.process(), |calls| {
+        self.view.call(Who::Caller(request), |calls| {
             let objects = calls.objects();
             let (from, to) = (from.node(objects), to.node(objects));
             names::rename(objects, (Start::Handle(from), old), (Start::Handle(to), new), mode)
-        })
-    }
-
-    /// Gives an object another name.
-    pub(super) fn add_name(
-        &self,
-        request: &Request,
-        number: INodeNo,
-        parent: INodeNo,
-        name: &OsStr,
-    ) -> Result<FileAttr, Errno> {
-        let held = self.nodes.get(number.0)?;
-        self.make(request, parent, name, |objects, start, name| {
-            handles::link_object(objects, held.node(objects), (start, name))
         })
     }
 }

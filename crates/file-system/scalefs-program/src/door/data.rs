@@ -4,12 +4,13 @@ use std::cell::RefCell;
 
 use fuser::{FileAttr, INodeNo, Request, TimeOrNow, WriteFlags};
 use scalefs::{
-    DataOperations, Direct, Errno, InProcess, Kind, Node, ObjectOperations, OperationError, Outside, PermissionChange,
-    SET_GROUP, SET_USER, Sought, WriteAt, attributes, data,
+    DataOperations, Errno, Kind, Need, ObjectOperations, OperationError, PermissionChange, SET_GROUP, SET_USER, Sought,
+    WriteAt, attributes, data,
 };
 
 use super::Door;
 use super::attributes::{file_attributes, new_time};
+use super::view::{Look, View, Who};
 
 thread_local! {
     /// What is read goes through here to the kernel.
@@ -24,7 +25,7 @@ pub(super) struct NewAttributes {
     pub(super) times: (Option<TimeOrNow>, Option<TimeOrNow>),
 }
 
-impl Door {
+impl<V: View> Door<V> {
     /// Where the next data are, or the next hole, from an offset on.
     pub(super) fn next(&self, number: INodeNo, offset: i64, sought: Sought) -> Result<i64, Errno> {
         let held = self.nodes.get(number.0)?;
@@ -41,7 +42,16 @@ impl Door {
         let held = self.nodes.get(number.0)?;
         self.call_for_kernel(|calls| {
             let objects = calls.objects();
-            file_attributes(objects, held.node(objects))
+            file_attributes::<V>(objects, held.node(objects), Look::Asked)
+        })
+    }
+
+    /// Whether the caller may do with an object what is asked.
+    pub(super) fn check_access(&self, request: &Request, number: INodeNo, need: Need) -> Result<(), Errno> {
+        let held = self.nodes.get(number.0)?;
+        self.view.call(Who::Caller(request), |calls| {
+            let objects = calls.objects();
+            if objects.permits(held.node(objects), need)? { Ok(()) } else { Err(Errno::EACCES) }
         })
     }
 
@@ -53,8 +63,7 @@ impl Door {
     ) -> Result<FileAttr, Errno> {
         let held = self.nodes.get(number.0)?;
         if new.owner != (None, None) || new.mode.is_some() || new.size_bytes.is_some() {
-            let caller = self.callers.of(request)?;
-            self.call(caller.process(), |calls| {
+            self.view.call(Who::Caller(request), |calls| {
                 let objects = calls.objects();
                 let node = held.node(objects);
                 if new.owner != (None, None) {
@@ -77,7 +86,7 @@ impl Door {
                 // The kernel has checked the right, or sets what it has cached for somebody else.
                 attributes::set_times_of(objects, node, (accessed, modified))?;
             }
-            file_attributes(objects, node)
+            file_attributes::<V>(objects, node, Look::InPassing)
         })
     }
 
@@ -93,27 +102,27 @@ impl Door {
             let bytes = &mut buffer[..length as usize];
             let read = self.nodes.get(number.0).and_then(|held| {
                 self.call_for_kernel(|calls| {
-                    let file = regular(calls.objects(), held.node(calls.objects()))?;
-                    Ok(calls.read_range(file, offset, bytes)?)
+                    let node = held.node(calls.objects());
+                    check_regular(calls.objects(), node)?;
+                    Ok(calls.read_range(node, offset, bytes)?)
                 })
             });
             answer(read.map(|length| &bytes[..length]))
         })
     }
 
-    /// Writes at an offset; all of it, but where the caller is told how much.
-    pub(super) fn write_at(
+    /// Writes all of it, but where the caller is told how much.
+    pub(super) fn write(
         &self,
         request: &Request,
         number: INodeNo,
-        (offset, bytes): (u64, &[u8]),
+        (at, bytes): (WriteAt, &[u8]),
         flags: WriteFlags,
     ) -> Result<usize, Errno> {
         let held = self.nodes.get(number.0)?;
         let is_of_kernel = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) && !is_of_kernel {
-            let caller = self.callers.of(request)?;
-            let changed = self.call(caller.process(), |calls| {
+            let changed = self.view.call(Who::Caller(request), |calls| {
                 let objects = calls.objects();
                 drop_set_ids(objects, held.node(objects))
             })?;
@@ -123,9 +132,14 @@ impl Door {
         }
         let mut done = 0;
         let written = self.call_for_kernel(|calls| {
-            let file = regular(calls.objects(), held.node(calls.objects()))?;
+            let node = held.node(calls.objects());
+            check_regular(calls.objects(), node)?;
             while done < bytes.len() {
-                match calls.write_range(file, WriteAt::Offset(offset + done as u64), &bytes[done..])?.length {
+                let next = match at {
+                    WriteAt::Offset(offset) => WriteAt::Offset(offset + done as u64),
+                    WriteAt::End => WriteAt::End,
+                };
+                match calls.write_range(node, next, &bytes[done..])?.length {
                     0 => return Err(Errno::ENOSPC),
                     length => done += length,
                 }
@@ -140,12 +154,12 @@ impl Door {
     }
 }
 
-fn regular<'v>(objects: &Direct<'_, Outside>, node: Node<'v>) -> Result<Node<'v>, Errno> {
-    if objects.kind(node) == Kind::Regular { Ok(node) } else { Err(Errno::EINVAL) }
+fn check_regular<'v, O: ObjectOperations>(objects: &'v O, node: O::Node<'v>) -> Result<(), Errno> {
+    if objects.kind(node) == Kind::Regular { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
 /// Clears set-id bits of a file whose data the caller changes; whether there were any.
-fn drop_set_ids<'v>(objects: &'v Direct<'_, Outside>, node: Node<'v>) -> Result<bool, Errno> {
+fn drop_set_ids<'v, O: ObjectOperations>(objects: &'v O, node: O::Node<'v>) -> Result<bool, Errno> {
     let has_bits = objects.permissions(node)?.mode & (SET_USER | SET_GROUP) != 0;
     if has_bits && !objects.credentials().is_superuser() {
         objects.change_permissions(node, PermissionChange::DropSetIds)?;
@@ -153,14 +167,21 @@ fn drop_set_ids<'v>(objects: &'v Direct<'_, Outside>, node: Node<'v>) -> Result<
     Ok(has_bits)
 }
 
-fn resize(calls: &InProcess<'_, Outside>, node: Node<'_>, size_bytes: u64) -> Result<(), Errno> {
+fn resize<'v, C: DataOperations>(
+    calls: &'v C,
+    node: <C::Objects as ObjectOperations>::Node<'v>,
+    size_bytes: u64,
+) -> Result<(), Errno> {
     let objects = calls.objects();
-    regular(objects, node)?;
-    drop_set_ids(objects, node)?;
+    check_regular(objects, node)?;
+    if !objects.credentials().is_superuser() {
+        drop_set_ids(objects, node)?;
+    }
     loop {
         match calls.resize(node, size_bytes) {
             Ok(()) => return Ok(()),
             Err(OperationError::NoSpace) => return Err(Errno::ENOSPC),
+            Err(OperationError::Fault(fault)) => return Err(fault.into()),
             // Somebody else has changed the file.
             Err(_) => {}
         }

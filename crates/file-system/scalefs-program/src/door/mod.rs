@@ -5,6 +5,9 @@
 //!                             │ /dev/fuse: what it does not have
 //!                          worker ─► Door ─► posix-calls ─► ScaleFS          a lease of a core for each request
 //! ```
+//! **Whose view.** A door shows the instance as it is, or as a transaction sees it ([`view`], [`in_transaction`]): the calls are the
+//! same, on other objects.
+//!
 //! **Who checks what.** The kernel walks paths and checks rights by the attributes that it was told (`default_permissions`), as
 //! on every file system; it knows capabilities and groups best. What changes names, owners and modes is checked once more by
 //! the call itself, as the caller ([`callers`]). Sizes, times and data are the kernel's: it writes back what it has cached on
@@ -19,9 +22,11 @@ mod attributes;
 mod callers;
 mod changes;
 mod data;
+mod in_transaction;
 mod listing;
 mod nodes;
 mod requests;
+mod view;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,11 +34,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{FileAttr, INodeNo, Notifier};
-use scalefs::{DataOperations, Errno, FileSystem, InProcess, Node, ObjectOperations, Outside, Process};
+use scalefs::{Errno, FileSystem, ObjectOperations};
 
 use self::attributes::file_attributes;
-use self::callers::Callers;
 use self::nodes::Nodes;
+use self::view::{Look, NodeOf, View, Who};
+
+pub(crate) use self::in_transaction::{Ending, InTransaction};
+pub(crate) use self::view::AsItIs;
 
 /// For how long the kernel believes what nobody else changes.
 const BELIEVED: Duration = Duration::from_secs(1 << 30);
@@ -47,28 +55,29 @@ pub(crate) enum Caching {
     Nothing,
 }
 
+/// What a door and who serves it tell each other once the kernel has sent its greeting.
+#[derive(Default)]
+pub(crate) struct Greeting {
+    /// Tells the kernel what it does not see; set before the first request.
+    pub(crate) notifier: OnceLock<Notifier>,
+    /// Set if each read and write is a request, of mapped files, too.
+    pub(crate) is_direct: OnceLock<()>,
+}
+
 /// Answers the kernel's requests.
-pub(crate) struct Door {
+pub(crate) struct Door<V: View> {
     files: FileSystem,
-    nodes: Nodes,
-    callers: Callers,
+    view: Arc<V>,
+    nodes: Nodes<V>,
     caching: Caching,
     /// Whether the kernel need not say that it opens and closes.
     has_no_opens: bool,
-    /// Tells the kernel what it does not see; set before the first request.
-    notifier: Arc<OnceLock<Notifier>>,
+    greeting: Arc<Greeting>,
 }
 
-impl Door {
-    pub(crate) fn new(files: &FileSystem, caching: Caching, notifier: Arc<OnceLock<Notifier>>) -> Result<Door, Errno> {
-        Ok(Door {
-            files: files.clone(),
-            nodes: Nodes::new(files),
-            callers: Callers::new(files)?,
-            caching,
-            has_no_opens: false,
-            notifier,
-        })
+impl<V: View> Door<V> {
+    pub(crate) fn new(files: &FileSystem, view: Arc<V>, caching: Caching, greeting: Arc<Greeting>) -> Door<V> {
+        Door { files: files.clone(), nodes: Nodes::new(&view), view, caching, has_no_opens: false, greeting }
     }
 
     fn believed(&self) -> Duration {
@@ -78,36 +87,26 @@ impl Door {
         }
     }
 
-    /// Makes a call as a process; again if it finds no space and some may become free.
-    fn call<T>(
-        &self,
-        process: &Process,
-        mut call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>,
-    ) -> Result<T, Errno> {
-        let mut lease = self.files.begin().map_err(|_| Errno::EIO)?;
-        loop {
-            let outcome = call(&lease.calls_of(process));
-            if !matches!(outcome, Err(Errno::ENOSPC)) || !lease.make_room() {
-                return outcome;
-            }
-        }
-    }
-
     /// Makes a call for the kernel itself.
-    fn call_for_kernel<T>(&self, call: impl FnMut(&InProcess<'_, Outside>) -> Result<T, Errno>) -> Result<T, Errno> {
-        self.call(self.callers.kernel().process(), call)
+    fn call_for_kernel<T>(&self, call: impl for<'c> FnMut(&V::Calls<'c>) -> Result<T, Errno>) -> Result<T, Errno> {
+        self.view.call(Who::Kernel, call)
     }
 
     /// The attributes of what a name leads to, of which the kernel is told.
-    fn look_up(&self, calls: &InProcess<'_, Outside>, directory: Node<'_>, name: &[u8]) -> Result<FileAttr, Errno> {
-        let objects = calls.objects();
+    fn look_up<'v, 'c>(
+        &self,
+        objects: &'v V::Objects<'c>,
+        directory: (INodeNo, NodeOf<'v, 'c, V>),
+        name: &[u8],
+    ) -> Result<FileAttr, Errno> {
         let key = objects.key(name).ok_or(Errno::ENAMETOOLONG)?;
         loop {
-            let found = objects.look_up(directory, &key)?.ok_or(Errno::ENOENT)?;
+            let found = objects.look_up(directory.1, &key)?.ok_or(Errno::ENOENT)?;
             let node = objects.node(&found);
-            let attributes = file_attributes(objects, node)?;
-            if objects.still_same(&found)? {
+            let attributes = file_attributes::<V>(objects, node, Look::InPassing)?;
+            if V::KEEPS_ANSWERS || objects.still_same(&found)? {
                 self.nodes.tell(objects, node, attributes.ino.0)?;
+                self.view.found(directory.0.0, name, attributes.ino.0);
                 return Ok(attributes);
             }
         }
@@ -115,7 +114,7 @@ impl Door {
 
     /// Tells the kernel that attributes of an object are not what it believes.
     fn forget_attributes(&self, number: u64) {
-        if let Some(notifier) = self.notifier.get() {
+        if let Some(notifier) = self.greeting.notifier.get() {
             // A kernel that does not know the object believes nothing of it.
             let _ = notifier.inval_inode(INodeNo(number), -1, 0);
         }
@@ -124,4 +123,8 @@ impl Door {
 
 fn bytes(name: &OsStr) -> &[u8] {
     name.as_bytes()
+}
+
+fn name_of(bytes: &[u8]) -> &OsStr {
+    OsStr::from_bytes(bytes)
 }

@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use scalefs::names;
-use scalefs::{Direct, Errno, FileSystem, Node, ObjectOperations, OpenNode, Outside};
+use scalefs::{Errno, ObjectOperations};
+
+use super::view::{NodeOf, View};
 
 /// Parts of the table, each with a lock of its own.
 const SHARDS: usize = 64;
@@ -19,36 +20,30 @@ const SHARDS: usize = 64;
 pub(super) const ROOT: u64 = 1;
 
 /// A reference to an object, given up when this is dropped.
-pub(super) struct Kept {
-    files: FileSystem,
-    handle: Option<OpenNode>,
+pub(super) struct Kept<V: View> {
+    view: Arc<V>,
+    handle: Option<V::Handle>,
 }
 
-impl Kept {
-    pub(super) fn new(files: &FileSystem, handle: OpenNode) -> Kept {
-        Kept { files: files.clone(), handle: Some(handle) }
-    }
-}
-
-impl Drop for Kept {
+impl<V: View> Drop for Kept<V> {
     fn drop(&mut self) {
-        if let (Some(handle), Ok(lease)) = (self.handle.take(), self.files.begin()) {
-            names::close(&lease.objects(), handle);
+        if let Some(handle) = self.handle.take() {
+            self.view.release(handle);
         }
     }
 }
 
 /// An object that the kernel knows, for one request.
-pub(super) enum Held {
+pub(super) enum Held<V: View> {
     /// The root, which is always there.
     Root,
     /// Another one.
-    Kept(Arc<Kept>),
+    Kept(Arc<Kept<V>>),
 }
 
-impl Held {
+impl<V: View> Held<V> {
     /// The object.
-    pub(super) fn node<'v>(&'v self, objects: &'v Direct<'_, Outside>) -> Node<'v> {
+    pub(super) fn node<'v, 'c>(&'v self, objects: &'v V::Objects<'c>) -> NodeOf<'v, 'c, V> {
         match self {
             Held::Kept(kept) => objects.held(kept.handle.as_ref().expect("kept until it is dropped")),
             Held::Root => objects.root(),
@@ -56,31 +51,31 @@ impl Held {
     }
 }
 
-struct Known {
-    kept: Arc<Kept>,
+struct Known<V: View> {
+    kept: Arc<Kept<V>>,
     /// How often the kernel was told of it and has not forgotten it.
     count: u64,
 }
 
 /// What the kernel knows.
-pub(super) struct Nodes {
-    files: FileSystem,
-    shards: [Mutex<HashMap<u64, Known>>; SHARDS],
+pub(super) struct Nodes<V: View> {
+    view: Arc<V>,
+    shards: [Mutex<HashMap<u64, Known<V>>>; SHARDS],
 }
 
-impl Nodes {
-    pub(super) fn new(files: &FileSystem) -> Nodes {
-        Nodes { files: files.clone(), shards: std::array::from_fn(|_| Mutex::default()) }
+impl<V: View> Nodes<V> {
+    pub(super) fn new(view: &Arc<V>) -> Nodes<V> {
+        Nodes { view: view.clone(), shards: std::array::from_fn(|_| Mutex::default()) }
     }
 
-    fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, Known>> {
+    fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, Known<V>>> {
         // The low bits are a core's.
         let index = (number ^ number >> 8) as usize % SHARDS;
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An object that the kernel names by its number.
-    pub(super) fn get(&self, number: u64) -> Result<Held, Errno> {
+    pub(super) fn get(&self, number: u64) -> Result<Held<V>, Errno> {
         match number {
             ROOT => Ok(Held::Root),
             _ => self.shard(number).get(&number).map(|known| Held::Kept(known.kept.clone())).ok_or(Errno::EIO),
@@ -88,11 +83,16 @@ impl Nodes {
     }
 
     /// Counts that the kernel is told of an object.
-    pub(super) fn tell<'v>(&self, objects: &'v Direct<'_, Outside>, node: Node<'v>, number: u64) -> Result<(), Errno> {
+    pub(super) fn tell<'v, 'c>(
+        &self,
+        objects: &'v V::Objects<'c>,
+        node: NodeOf<'v, 'c, V>,
+        number: u64,
+    ) -> Result<(), Errno> {
         match self.shard(number).entry(number) {
             Entry::Occupied(mut known) => known.get_mut().count += 1,
             Entry::Vacant(place) => {
-                let kept = Arc::new(Kept::new(&self.files, objects.retain(node)?));
+                let kept = Arc::new(Kept { view: self.view.clone(), handle: Some(objects.retain(node)?) });
                 place.insert(Known { kept, count: 1 });
             }
         }

@@ -6,26 +6,37 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileAttr, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
-    OpenAccMode, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, FileAttr, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenAccMode, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use scalefs::names::RenameMode;
-use scalefs::{DataOperations, Errno, Kind, ObjectOperations, OpenFlags, Sought, attributes};
+use scalefs::{DataOperations, Errno, Kind, Need, ObjectOperations, OpenFlags, Sought, WriteAt, attributes};
 
 use super::attributes::{GENERATION, absent, errno};
+use super::changes::New;
 use super::data::NewAttributes;
+use super::view::View;
 use super::{Caching, Door, bytes};
 
 const MAX_NAME_BYTES: u32 = 255;
 /// Maintenances after which what was given up is free, before space is told.
 const ROUNDS_FOR_SPACE: u32 = 4;
 
-impl Door {
+impl<V: View> Door<V> {
     fn answer_entry(&self, reply: ReplyEntry, made: Result<FileAttr, Errno>) {
         match made {
             Ok(attributes) => reply.entry(&self.believed(), &attributes, GENERATION),
             Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// How the kernel treats what it opens.
+    fn open_flags(&self) -> FopenFlags {
+        match self.caching {
+            _ if self.has_no_opens => FopenFlags::FOPEN_KEEP_CACHE,
+            Caching::Nothing if self.greeting.is_direct.get().is_some() => FopenFlags::FOPEN_DIRECT_IO,
+            _ => FopenFlags::empty(),
         }
     }
 
@@ -54,7 +65,7 @@ fn rename_mode(flags: RenameFlags) -> Result<RenameMode, Errno> {
     }
 }
 
-impl Filesystem for Door {
+impl<V: View> Filesystem for Door<V> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let mut wanted = InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_HANDLE_KILLPRIV_V2
@@ -66,6 +77,9 @@ impl Filesystem for Door {
                 | InitFlags::FUSE_NO_OPEN_SUPPORT
                 | InitFlags::FUSE_NO_OPENDIR_SUPPORT;
         }
+        if self.caching == Caching::Nothing && config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP).is_ok() {
+            let _ = self.greeting.is_direct.set(());
+        }
         for flag in wanted.iter() {
             // An older kernel does without.
             let is_known = config.add_capabilities(flag).is_ok();
@@ -76,7 +90,10 @@ impl Filesystem for Door {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let found = self.nodes.get(parent.0).and_then(|held| {
-            self.call_for_kernel(|calls| self.look_up(calls, held.node(calls.objects()), bytes(name)))
+            self.call_for_kernel(|calls| {
+                let objects = calls.objects();
+                self.look_up(objects, (parent, held.node(objects)), bytes(name))
+            })
         });
         match found {
             Err(Errno::ENOENT) if self.caching == Caching::Full => {
@@ -116,13 +133,18 @@ impl Filesystem for Door {
         self.answer_attributes(reply, self.set_attributes(request, number, &new));
     }
 
+    /// Asked where the kernel does not check rights itself: of a transaction's mount.
+    fn access(&self, request: &Request, number: INodeNo, wanted: AccessFlags, reply: ReplyEmpty) {
+        answer(reply, self.check_access(request, number, Need::from_bits(wanted.bits() as u32)));
+    }
+
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
         let target = self.nodes.get(number.0).and_then(|held| {
             self.call_for_kernel(|calls| {
                 let objects = calls.objects();
                 let node = held.node(objects);
                 match objects.kind(node) {
-                    Kind::Symlink => Ok(objects.link_target(node)?.to_vec()),
+                    Kind::Symlink => Ok(objects.link_target(node)?.as_ref().to_vec()),
                     _ => Err(Errno::EINVAL),
                 }
             })
@@ -134,11 +156,11 @@ impl Filesystem for Door {
     }
 
     fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, rdev: u32, reply: ReplyEntry) {
-        self.answer_entry(reply, self.make_node(request, parent, name, (mode, rdev)));
+        self.answer_entry(reply, self.make(request, parent, name, &New::Node { mode, device: rdev }));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
-        self.answer_entry(reply, self.make_directory(request, parent, name, mode));
+        self.answer_entry(reply, self.make(request, parent, name, &New::Directory { mode }));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -150,7 +172,7 @@ impl Filesystem for Door {
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        self.answer_entry(reply, self.make_symlink(request, parent, name, target));
+        self.answer_entry(reply, self.make(request, parent, name, &New::Symlink { target }));
     }
 
     fn rename(
@@ -169,7 +191,7 @@ impl Filesystem for Door {
     }
 
     fn link(&self, request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.answer_entry(reply, self.add_name(request, number, parent, name));
+        self.answer_entry(reply, self.make(request, parent, name, &New::Link(number)));
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: fuser::OpenFlags, reply: ReplyOpen) {
@@ -177,7 +199,7 @@ impl Filesystem for Door {
         if self.has_no_opens {
             return reply.error(fuser::Errno::ENOSYS);
         }
-        reply.opened(FileHandle(0), FopenFlags::empty());
+        reply.opened(FileHandle(0), self.open_flags());
     }
 
     fn opendir(&self, _: &Request, _: INodeNo, _: fuser::OpenFlags, reply: ReplyOpen) {
@@ -204,10 +226,9 @@ impl Filesystem for Door {
         };
         let is_exclusive = flags & nix::fcntl::OFlag::O_EXCL.bits() != 0;
         let flags = if is_exclusive { access | OpenFlags::EXCLUSIVE } else { access };
-        match self.make_file(request, parent, name, (flags, mode)) {
+        match self.make(request, parent, name, &New::File { flags, mode }) {
             Ok(made) => {
-                let open = if self.has_no_opens { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
-                reply.created(&self.believed(), &made, GENERATION, FileHandle(0), open);
+                reply.created(&self.believed(), &made, GENERATION, FileHandle(0), self.open_flags());
             }
             Err(error) => reply.error(errno(error)),
         }
@@ -238,11 +259,18 @@ impl Filesystem for Door {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _: fuser::OpenFlags,
+        open_flags: fuser::OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.write_at(request, number, (offset, data), write_flags) {
+        let appends = open_flags.0 & nix::fcntl::OFlag::O_APPEND.bits() != 0;
+        // What the kernel caches and writes back has its place already; else the end is where it is now.
+        let at =
+            match appends && self.caching == Caching::Nothing && !write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+                true => WriteAt::End,
+                false => WriteAt::Offset(offset),
+            };
+        match self.write(request, number, (at, data), write_flags) {
             Ok(written) => reply.written(written as u32),
             Err(error) => reply.error(errno(error)),
         }
@@ -290,7 +318,7 @@ impl Filesystem for Door {
         const SEEK_HOLE: i32 = 4;
         let sought = match whence {
             // What the kernel has not written back yet would seem to be holes.
-            _ if self.caching == Caching::Full => return reply.error(fuser::Errno::ENOSYS),
+            _ if self.caching == Caching::Full || !V::KNOWS_HOLES => return reply.error(fuser::Errno::ENOSYS),
             SEEK_DATA => Sought::Data,
             SEEK_HOLE => Sought::Hole,
             _ => return reply.error(errno(Errno::EINVAL)),

@@ -37,7 +37,11 @@ pub(crate) fn follow(follows: &Follows) -> Result<ExitCode, String> {
 
 /// Waits for the end of the process of which this one is a child.
 fn wait_for(process: i32) -> Result<(), Errno> {
-    let Ok(ended) = watch(process) else { return Ok(()) };
+    let ended = match watch(process) {
+        Ok(ended) => ended,
+        Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => return Ok(()),
+        Err(error) => return Err(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)),
+    };
     // Another one may have its number by now.
     if getppid().as_raw() != process {
         return Ok(());

@@ -15,6 +15,7 @@ mod heir;
 pub(crate) mod names;
 mod options;
 mod program;
+mod stand_ins;
 mod start;
 mod supervisor;
 mod tree;
@@ -30,7 +31,7 @@ use tree::Tree;
 pub(crate) use check::{CHECK, DAMAGED, WHOLE, check};
 pub(crate) use follow::{Follows, follow};
 pub(crate) use heir::HEIR;
-pub(crate) use options::{RUN_HELP, RunOptions, name_of, parse_run};
+pub(crate) use options::{Asked, RUN_HELP, RunOptions, name_of, parse_run};
 
 /// Why a program was not run, and with which exit code that is said, as shells have it.
 #[derive(Debug)]
@@ -54,10 +55,12 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     options.to.as_deref().map_or(Ok(()), copies::check_target)?;
     let name = options.instance.clone().unwrap_or_else(|| std::process::id().to_string());
     let listener = names::listen(&name)?;
-    let made = start::make(options, &top)?;
+    let mut made = start::make(options, &top)?;
     let program = program::find(&options.program, &top, made.instance.files())?;
     let (signals, mask) = supervisor::hear()?;
-    start::start(&made, options, (&top, &program), mask)?;
+    let kept = stand_ins::make(made.instance.control())?;
+    made.hide(made.instance.control().descriptors.stand_ins, kept);
+    start::start(&made, options, (&top, &program), mask).inspect_err(|_| stand_ins::remove(made.instance.control()))?;
     let tree = Tree { instance: made.instance, listener, to: options.to.clone() };
     let mut heir = Heir::start(&tree);
     Ok(supervisor::supervise(&tree, &signals, &mut heir)?)

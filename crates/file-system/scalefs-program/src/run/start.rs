@@ -34,6 +34,13 @@ pub(super) struct Made {
     hidden: Vec<(u32, OwnedFd)>,
 }
 
+impl Made {
+    /// The child has a file under this number, too, and programs do not know of it.
+    pub(super) fn hide(&mut self, number: u32, file: OwnedFd) {
+        self.hidden.push((number, file));
+    }
+}
+
 pub(super) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
@@ -53,7 +60,7 @@ pub(super) fn make(options: &RunOptions, top: &Path) -> Result<Made, String> {
         return Err(format!("expected that 16 files may be open, got {limit}: raise it by ulimit -n"));
     }
     let first = (end - HIDDEN) as u32;
-    let descriptors = Descriptors { memory: first, loader: first + 1, placeholder: first + 2 };
+    let descriptors = Descriptors { memory: first, loader: first + 1, placeholder: first + 2, stand_ins: first + 3 };
     let instance = SharedInstance::create(config(options.size_bytes), descriptors, top.as_os_str().as_bytes())
         .map_err(|error| error.to_string())?;
     if cfg!(feature = "planted-faults") {
@@ -160,7 +167,8 @@ pub(super) fn start(
     .map_err(|errno| format!("{}: {}", top.display(), std::io::Error::from(errno)))?;
     let handed_over = made.instance.hand_over(process, owner);
     drop(lease);
-    seat.set_entry(Entry { process: handed_over, works_inside: true }, program.loaded.as_os_str().as_bytes());
+    let entry = Entry { process: handed_over, works_inside: true, credentials: credentials()? };
+    seat.set_entry(entry, program.loaded.as_os_str().as_bytes());
     let mut kept = Vec::new();
     for (number, file) in &made.hidden {
         kept.push(at_number(file, *number)?);

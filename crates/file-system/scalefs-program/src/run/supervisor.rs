@@ -19,7 +19,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use scalefs::FileSystem;
 use shared_instance::{Control, Seat, SharedInstance, watch};
@@ -27,8 +27,10 @@ use shared_instance::{Control, Seat, SharedInstance, watch};
 use super::check;
 use super::heir::Heir;
 use super::names::{self, Request};
+use super::stand_ins;
 use super::tree::Tree;
 use super::unborn::Unborn;
+use crate::children;
 
 /// So long a process can run before it is watched.
 const LOOKS_AT_SEATS_EACH: Duration = Duration::from_millis(5);
@@ -86,6 +88,7 @@ pub(super) fn supervise(tree: &Tree, signals: &SignalFd, heir: &mut Heir) -> Res
         maintenance.thread().unpark();
         ended
     })?;
+    stand_ins::remove(control);
     let finished = tree.finish(LOOKS_AT_SEATS_EACH, || answer_all(tree, &mut stopping));
     // Who hears nothing asks for our heir.
     for mut asking in stopping.into_iter().flat_map(|stopping: Stopping| stopping.waiting) {
@@ -214,13 +217,7 @@ fn status(instance: &SharedInstance) -> Vec<u8> {
 /// Waits for children that have ended: the first process, those that have lost their parents, the heir.
 fn reap(tree: &Tree, code: &mut Option<u8>, heir: &mut Heir) {
     let first = tree.instance.control().first();
-    loop {
-        let (ended, with) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(process, status)) => (process, status as u8),
-            Ok(WaitStatus::Signaled(process, signal, _)) => (process, SIGNALLED + signal as u8),
-            Err(Errno::EINTR) => continue,
-            _ => return,
-        };
+    while let Ok(Some((ended, with))) = children::ended() {
         if Some(ended.as_raw()) == first {
             *code = Some(with);
         }

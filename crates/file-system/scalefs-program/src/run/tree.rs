@@ -45,11 +45,13 @@ fn copy_out(files: &FileSystem, top: &[u8], to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// This program once more, with the memory of a tree and something else for its standard input and output.
+/// This program once more, with the memory of a tree and something else for its standard input and output. It has no environment: a
+/// library that the user puts before others (`LD_PRELOAD`) is for programs. With one that has a `getppid`, an heir took its
+/// predecessor for dead and had an heir at once, which did the same.
 pub(super) fn role(memory: &SharedInstance, output: OwnedFd, name: &str) -> Result<Command, String> {
     let memory =
         memory.memory().try_clone_to_owned().map_err(|error| format!("the memory of the instance: {error}"))?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg(name).stdin(Stdio::from(memory)).stdout(Stdio::from(output));
+    command.arg(name).env_clear().stdin(Stdio::from(memory)).stdout(Stdio::from(output));
     Ok(command)
 }

@@ -45,7 +45,7 @@ fn is_same(fault: &str, script: &str) -> bool {
 }
 
 /// Each fault, and the script that shows it.
-const FAULTS: [(&str, &str); 10] = [
+const FAULTS: [(&str, &str); 18] = [
     (
         "shim: exec closes nothing",
         "python3 -c 'import os; n = os.open(\"f\", os.O_CREAT | os.O_RDWR); os.execlp(\"sh\", \"sh\", \"-c\", \"echo x >&%d\" % n)'; cat f",
@@ -70,7 +70,65 @@ const FAULTS: [(&str, &str); 10] = [
         "python3 -c 'import os, subprocess; n = os.open(\"f\", 66); os.write(n, b\"words\"); os.lseek(n, 0, 0); print(subprocess.run([\"cat\"], stdin=n, stdout=subprocess.PIPE).stdout)'",
     ),
     ("shim: a full tree is not looked through", FULL),
+    ("shim: a short write is the end", ONE_WRITE),
+    ("shim: what was copied to no place is passed over", COPIED_TO_NO_PLACE),
+    ("shim: programs that run are written", RUNNING),
+    ("shim: what is written is executed", "cp /bin/true p; exec 3>> p; ./p; echo $?; exec 3>&-; ./p; echo $?"),
+    ("shim: a placeholder is an open file", CLOSED),
+    (
+        "shim: flags are not looked at",
+        "python3 -c 'import ctypes; open(\"f\", \"w\"); c = ctypes.CDLL(None); print(c.unlinkat(-100, b\"f\", 1 << 30))'",
+    ),
+    ("shim: a part of a buffer is none", HALF_A_BUFFER),
+    (
+        "shim: who changes an open pipe changes what stands for it",
+        "python3 -c 'import os; os.mkfifo(\"p\"); os.fchmod(os.open(\"p\", os.O_RDWR), 0o604); print(oct(os.stat(\"p\").st_mode))'",
+    ),
+    (
+        "shim: messages are not looked at",
+        "python3 -c 'import os, socket; a, b = socket.socketpair(); f = os.open(\"f\", 66); os.close(os.dup(f))
+try: socket.send_fds(a, [b\"x\"], [f + 1])
+except OSError as error: print(error.errno)'",
+    ),
 ];
+
+const CLOSED: &str = r#"python3 -c '
+import os
+f = os.open("f", 66); os.close(f)
+for call in os.fstat, os.fsync, lambda f: os.write(f, b"x"):
+    try: print(call(f))
+    except OSError as error: print(error.errno)'"#;
+
+const HALF_A_BUFFER: &str = r#"python3 -c '
+import ctypes, os
+f = os.open("f", 66); os.write(f, b"x" * 100)
+c = ctypes.CDLL(None); c.mmap.restype = ctypes.c_void_p
+at = c.mmap(None, 8192, 3, 34, -1, 0); c.munmap(ctypes.c_void_p(at + 4096), 4096)
+os.lseek(f, 0, 0); print(c.read(f, ctypes.c_void_p(at + 4086), 100))'"#;
+
+/// By one process, whose cores still have what it gave up.
+const ONE_WRITE: &str = r#"python3 -c '
+import os
+for n in range(60):
+    f = os.open("f", 66); print(os.write(f, b"x" * 1900000)); os.close(f); os.unlink("f")'"#;
+
+const RUNNING: &str =
+    "cp /bin/sleep p; ./p 100 & sleep 0.5; (: > p) 2> /dev/null || echo busy; kill $!; wait 2> /dev/null; rm p";
+
+/// As on a tmpfs that is full.
+const COPIED_TO_NO_PLACE: &str = r#"python3 -c '
+import os
+s, d = os.open("s", 66), os.open("d", 66)
+os.write(s, b"x" * 90000); os.lseek(s, 0, 0)
+if os.statvfs(".").f_blocks < 1000:
+    f = os.open("f", 66)
+    for n in 65536, 1:
+        try:
+            while True: os.write(f, b"f" * n)
+        except OSError: pass
+    try: os.copy_file_range(s, d, 90000)
+    except OSError as error: pass
+print(os.lseek(s, 0, 1))'"#;
 
 const FULL: &str = "for n in 1 2 3 4 5 6; do head -c 1900000 /dev/zero > f; stat -c %s f; rm f; done";
 

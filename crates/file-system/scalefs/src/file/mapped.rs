@@ -83,7 +83,7 @@ impl File {
     }
 
     /// Stores under the slot's lock, and clears what of the page is behind the end.
-    fn store_locked<W: Wait>(
+    pub(super) fn store_locked<W: Wait>(
         &self,
         access: Access<'_, W>,
         index: u64,
@@ -171,7 +171,7 @@ impl File {
                 return Ok(Presence::Behind);
             }
         }
-        unreachable!("it goes on for ever")
+        unreachable!("it goes on forever")
     }
 
     /// No program reaches these pages by its own instructions any more before it has touched them again. The caller holds the locks

@@ -51,7 +51,7 @@ impl File {
     }
 
     /// Extends the file by a hole; false if it has become longer meanwhile.
-    fn extend<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
+    pub(super) fn extend<W: Wait>(&self, access: Access<'_, W>, size: u64) -> Result<bool, OutOfMemory> {
         let Access { fs, guard, wait } = access;
         let last = (size - 1) / PAGE;
         // SAFETY: the file is not freed before all cores have maintained.

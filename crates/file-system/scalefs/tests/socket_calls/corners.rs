@@ -215,7 +215,7 @@ fn corners_are_as_on_the_host() {
 #[cfg(shuttle)]
 #[test]
 fn planted_faults_are_found() {
-    for fault in ["sockets: a full ring loses what it gets", "calls: a socket can be opened anew"] {
+    for fault in ["sockets: a full ring loses what it gets", "calls: a socket can be opened again"] {
         sync::mutant::must_be_caught(fault, corners_are_as_on_the_host);
     }
 }

@@ -69,6 +69,26 @@ fn mount_limited(path: &Path, limit_bytes: usize) -> bool {
     }
 }
 
+/// Calls with one of [`USERS`] as the effective user of this thread, who has that user's groups and capabilities. The thread is one of
+/// [`with_host`] whose real user is 0.
+pub fn on_behalf_of<T>(user: usize, call: impl FnOnce() -> T) -> T {
+    become_effective(user);
+    let outcome = call();
+    become_effective(0);
+    outcome
+}
+
+fn become_effective(user: usize) {
+    // SAFETY: the raw calls concern this thread only; the real user stays 0, so that the way back is open.
+    unsafe {
+        let same = -1 as libc::c_long;
+        assert_eq!(libc::syscall(libc::SYS_setresuid, same, 0, same), 0);
+        assert_eq!(libc::syscall(libc::SYS_setgroups, GROUPS[user].len(), GROUPS[user].as_ptr()), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresgid, same, USERS[user], same), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresuid, same, USERS[user], same), 0);
+    }
+}
+
 /// Who runs the tests.
 fn own_credentials() -> Credentials {
     let mut groups = [0; scalefs::MAX_GROUPS];

@@ -8,7 +8,9 @@
 //! listed there.
 #![cfg(all(not(loom), target_os = "linux"))]
 
+mod cases;
 mod corners;
+mod extended;
 mod host;
 mod host_data;
 mod locks;

@@ -95,7 +95,7 @@ fn directory_service(samples: usize) -> io::Result<()> {
         |calls: &dyn Door, name: &str| service::add(calls, &["ou=people", name], "cn: Somebody\nsn: Else\n", &|| ());
     let delete = |calls: &dyn Door, name: &str| service::delete(calls, &["ou=people", name]);
     let all = |request: &dyn Fn(&str) -> io::Result<()>| {
-        processor_ns_of(|| names.iter().try_for_each(|name| request(name)).expect("nobody else asks for anything"))
+        processor_ns_of(|| names.iter().try_for_each(|name| request(name)).expect("no one else asks for anything"))
     };
     let ratios: Vec<[f64; 2]> = (0..samples)
         .map(|_| {

@@ -54,7 +54,7 @@ pub fn plain_beside_transactions(samples: usize) -> io::Result<()> {
         processor_ns_of(|| {
             for n in 0..CALLS / 2 {
                 let name = format!("mine/{}", n % 100);
-                root.create(&name).and_then(|_| root.remove_file(&name)).expect("nobody else is here");
+                root.create(&name).and_then(|_| root.remove_file(&name)).expect("no one else is here");
             }
         })
     };

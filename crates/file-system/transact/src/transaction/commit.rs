@@ -40,9 +40,15 @@ impl<H> State<H> {
             return Err(Fault::Stale);
         }
         let changes = self.changes();
-        self.change_what_was_made(base, &changes)?;
+        let seen = match self.layer.is_empty() && hooks.are_alone() {
+            true => self.look(base)?,
+            false => {
+                self.change_what_was_made(base, &changes)?;
+                self.change(base, &changes, Hold::Versions, hooks)?
+            }
+        };
         // Who is always come between has the locks of all names that it has seen.
-        if self.change(base, &changes, Hold::Versions, hooks)? == Seen::Again {
+        if seen == Seen::Again {
             // Pages that were taken for its writes are used up.
             if !self.reserved.is_empty() || self.change(base, &changes, Hold::Locks, hooks)? == Seen::Again {
                 return Err(Fault::Stale);
@@ -113,6 +119,17 @@ impl<H> State<H> {
         wanted.into_iter().collect()
     }
 
+    /// Whether there was a moment at which all answers were so: what a transaction that changes nothing commits by.
+    fn look<P: Base<Objects: NameChanges<Handle = H>>>(&self, base: &P) -> Result<Seen, Fault<FaultIn<P>>> {
+        // Versions are those of the look before.
+        for _ in 0..REVOCATIONS {
+            if self.check(base.objects(), base, Names::All)? == Seen::AllTheTime {
+                return Ok(Seen::AllTheTime);
+            }
+        }
+        Ok(Seen::Again)
+    }
+
     /// Changes names and attributes at one moment at which all answers are so; or changes nothing, if there may have been
     /// none ([`Seen::Again`]).
     fn change<P: Base<Objects: NameChanges<Handle = H>>>(
@@ -134,13 +151,7 @@ impl<H> State<H> {
         let touched: Vec<_> = of_base().filter_map(|object| Some((object.number, object.touched?))).collect();
         let changes_nothing = wanted.is_empty() && attributes.is_empty() && files.is_empty() && touched.is_empty();
         if changes_nothing && hooks.are_alone() {
-            // Versions are those of the look before.
-            for _ in 0..REVOCATIONS {
-                if self.check(base, whole, Names::All)? == Seen::AllTheTime {
-                    return Ok(Seen::AllTheTime);
-                }
-            }
-            return Ok(Seen::Again);
+            return self.look(whole);
         }
         let keys: Vec<_> = wanted.iter().map(|((_, name), _)| key(base, name)).collect();
         let node = |number: InodeNumber| base.held(&self.objects[&number].handle);

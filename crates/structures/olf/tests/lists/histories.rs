@@ -301,9 +301,7 @@ fn check(number: u64, items: usize, in_first: &[usize], staying: usize, plan: &P
     expect_order(number, &events, &start, || told(&made));
 
     drop(round);
-    for _ in 0..12 {
-        here.maintain();
-    }
+    (0..crate::SETTLED).for_each(|_| _ = here.maintain());
     assert_eq!(ended.load(Ordering::SeqCst), items, "items that were dropped");
 }
 

@@ -350,6 +350,10 @@ impl Domain {
 }
 
 impl Memory for Domain {
+    fn has_left(&self, domain: usize) -> bool {
+        self.memory.state().has_crashed.get(domain).copied().unwrap_or(false)
+    }
+
     fn size_bytes(&self) -> usize {
         self.memory.0.size_bytes
     }

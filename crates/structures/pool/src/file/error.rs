@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::string::String;
 
 use super::header::VERSION;
+use crate::line::LINE_BYTES;
 
 /// Why a pool file cannot be made or joined.
 #[derive(Debug)]
@@ -28,8 +29,17 @@ pub enum Reason {
         /// What it must have.
         least_bytes: u64,
     },
+    /// So many bytes are no whole number of lines.
+    Lines(usize),
     /// The file is no pool.
     NoPool,
+    /// Somebody else could write the file: another user owns it, or anyone may.
+    OfOthers {
+        /// The user whom it belongs to.
+        owner: u32,
+        /// Its permissions.
+        mode: u32,
+    },
     /// The file is a pool of another version.
     OtherVersion(u32),
     /// The header is wrong.
@@ -78,6 +88,14 @@ impl fmt::Display for PoolError {
             Reason::TooSmall { size_bytes, least_bytes } => write!(
                 f,
                 "{path}: expected a pool of at least {least_bytes} bytes, got {size_bytes}: create it with a larger size"
+            ),
+            Reason::Lines(size_bytes) => {
+                write!(f, "{path}: expected a multiple of {LINE_BYTES} bytes, got {size_bytes}")
+            }
+            Reason::OfOthers { owner, mode } => write!(
+                f,
+                "{path}: expected a pool that only you, or you and a group, may write, got one of user {owner}, mode {mode:04o}: \
+                 create one of your own"
             ),
             Reason::NoPool => write!(f, "{path}: expected a pool, got another file: name a pool, or create one"),
             Reason::OtherVersion(version) => write!(

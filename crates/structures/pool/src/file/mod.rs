@@ -24,11 +24,12 @@ mod header;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicBool;
 use std::boxed::Box;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::vec::Vec;
 
 pub use error::{PoolError, Reason};
 pub use header::VERSION;
@@ -48,7 +49,8 @@ const JOINED: u64 = 1;
 /// has joined is made again; a device keeps its size.
 ///
 /// # Errors
-/// [`Reason::TooSmall`], [`Reason::Domains`], [`Reason::Joined`], and what the system refuses.
+/// [`Reason::TooSmall`], [`Reason::Lines`], [`Reason::Domains`], [`Reason::Joined`], [`Reason::NoPool`], [`Reason::OfOthers`],
+/// and what the system refuses.
 pub fn create(path: &Path, size_bytes: usize, domain_count: usize) -> Result<(), PoolError> {
     let fail = |reason| PoolError::new(path, reason);
     if !(1..=DOMAINS).contains(&domain_count) {
@@ -56,20 +58,20 @@ pub fn create(path: &Path, size_bytes: usize, domain_count: usize) -> Result<(),
     }
     let header = Header { domain_count, size_bytes };
     let least_bytes = header.first_free() + LINE_BYTES;
-    if size_bytes < least_bytes || !size_bytes.is_multiple_of(LINE_BYTES) {
+    if size_bytes < least_bytes {
         return Err(fail(Reason::TooSmall { size_bytes: size_bytes as u64, least_bytes: least_bytes as u64 }));
     }
+    if !size_bytes.is_multiple_of(LINE_BYTES) {
+        return Err(fail(Reason::Lines(size_bytes)));
+    }
     let system = |call| move |error| PoolError::new(path, Reason::System(call, error));
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map_err(system("open"))?;
+    let (file, is_new) = match options().mode(0o600).create_new(true).open(path) {
+        Ok(file) => (file, true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (open_there(path)?, false),
+        Err(error) => return Err(system("open")(error)),
+    };
     let data = file.metadata().map_err(system("stat"))?;
-    let is_device = data.file_type().is_char_device() || data.file_type().is_block_device();
+    let is_device = is_device(&data).map_err(fail)?;
     if !is_device && data.len() != 0 {
         let mut magic = [0; 8];
         let count = file.read_at(&mut magic, 0).map_err(system("read"))?;
@@ -82,13 +84,30 @@ pub fn create(path: &Path, size_bytes: usize, domain_count: usize) -> Result<(),
             return Err(fail(Reason::Joined { domain }));
         }
     }
-    if !is_device {
-        // Shorter first: what was there is zero afterwards.
-        file.set_len(0).map_err(system("truncate"))?;
-        file.set_len(size_bytes as u64).map_err(system("truncate"))?;
+    let made = make(&file, path, header, !is_device);
+    if made.is_err() && is_new {
+        // Ours alone: all of its locks are.
+        let _ = std::fs::remove_file(path);
+    } else if made.is_err() && !is_device {
+        let _ = file.set_len(data.len());
     }
-    let mapping = Mapping::of(&file, size_bytes, path)?;
+    made
+}
+
+/// Makes a file a pool whose locks are all held.
+fn make(file: &File, path: &Path, header: Header, has_length: bool) -> Result<(), PoolError> {
+    let fail = |reason| PoolError::new(path, reason);
+    let set_length = |length_bytes: usize| match has_length {
+        true => file.set_len(length_bytes as u64).map_err(|error| fail(Reason::System("truncate", error))),
+        false => Ok(()),
+    };
+    // Mapped before anything goes away: a size that the system refuses spoils no pool.
+    set_length(header.size_bytes)?;
+    let mapping = Mapping::of(file, header.size_bytes, path)?;
     let memory = mapping.memory();
+    // Shorter in between: what was there is zero afterwards.
+    set_length(0)?;
+    set_length(header.size_bytes)?;
     let write = || -> Result<(), Fault> {
         let zeros = [0; 4096];
         for at in (LINE_BYTES..header.first_free()).step_by(zeros.len()) {
@@ -106,13 +125,8 @@ pub fn create(path: &Path, size_bytes: usize, domain_count: usize) -> Result<(),
 
 /// Takes the lock of a domain on the file; whether it was free. The lock is of the open file, and goes with it.
 fn lock(file: &File, domain: usize) -> io::Result<bool> {
-    // SAFETY: all zero is a valid one; the kernel reads it.
-    let mut wanted: libc::flock = unsafe { core::mem::zeroed() };
-    wanted.l_type = libc::F_WRLCK as libc::c_short;
-    wanted.l_whence = libc::SEEK_SET as libc::c_short;
-    wanted.l_start = Header::line_of_domain(domain) as libc::off_t;
-    wanted.l_len = LINE_BYTES as libc::off_t;
-    // SAFETY: a valid descriptor and lock.
+    let wanted = lock_of(domain);
+    // SAFETY: a valid descriptor and lock, which the kernel reads.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const wanted) } == 0 {
         return Ok(true);
     }
@@ -120,6 +134,27 @@ fn lock(file: &File, domain: usize) -> io::Result<bool> {
         error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         error => Err(error),
     }
+}
+
+/// Whether another open file holds the lock of a domain.
+fn is_held(file: &File, domain: usize) -> io::Result<bool> {
+    let mut asked = lock_of(domain);
+    // SAFETY: a valid descriptor and lock, which the kernel reads and writes.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut asked) } {
+        0 => Ok(asked.l_type != libc::F_UNLCK as libc::c_short),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The lock of a domain on its line.
+fn lock_of(domain: usize) -> libc::flock {
+    // SAFETY: all zero is a valid one.
+    let mut lock: libc::flock = unsafe { core::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = Header::line_of_domain(domain) as libc::off_t;
+    lock.l_len = LINE_BYTES as libc::off_t;
+    lock
 }
 
 /// A number of this start of this host.
@@ -190,7 +225,9 @@ pub struct Pool {
     header: Header,
     domain: usize,
     /// Holds the domain's lock.
-    _file: File,
+    file: File,
+    /// By domain: the incarnation that had left before this one joined, or 0. The next one may be about to join.
+    left_before: Vec<u64>,
 }
 
 impl Pool {
@@ -212,7 +249,7 @@ impl Pool {
 
     fn enter(path: &Path, domain: usize, takes_over: bool) -> Result<Pool, PoolError> {
         let fail = |reason| PoolError::new(path, reason);
-        let (file, header) = open(path)?;
+        let (file, header, _) = open(path)?;
         if domain >= header.domain_count {
             return Err(fail(Reason::NoSuchDomain { domain, domain_count: header.domain_count }));
         }
@@ -231,7 +268,13 @@ impl Pool {
             return Err(fail(Reason::InUse { domain, process: word(&line, 16), is_elsewhere: is_free }));
         }
         let incarnation = word(&line, 24).wrapping_add(1);
-        let pool = Pool { mapping, header, domain, _file: file };
+        let left_before = (0..header.domain_count)
+            .map(|other| match Member::read(&memory, &file, other) {
+                Ok(Some(member)) if !member.is_joined => member.incarnation,
+                _ => 0,
+            })
+            .collect();
+        let pool = Pool { mapping, header, domain, file, left_before };
         pool.say(JOINED, incarnation).map_err(|fault| fail(Reason::System("write", io::Error::other(fault))))?;
         Ok(pool)
     }
@@ -293,6 +336,21 @@ impl Pool {
 }
 
 impl Memory for Pool {
+    /// Of this host's processes, whether theirs has ended; of other hosts', whether they have said so. Who was not there when this
+    /// domain joined, and has not come since, has not left: it may come yet.
+    fn has_left(&self, domain: usize) -> bool {
+        if domain >= self.header.domain_count || domain == self.domain {
+            return false;
+        }
+        match Member::read(&self.memory(), &self.file, domain) {
+            Ok(member) => {
+                member.is_some_and(|member| !member.is_joined && member.incarnation != self.left_before[domain])
+            }
+            // Nobody has left that cannot be looked at.
+            Err(_) => false,
+        }
+    }
+
     fn size_bytes(&self) -> usize {
         self.header.size_bytes
     }
@@ -341,6 +399,22 @@ pub struct Member {
     pub incarnation: u64,
 }
 
+impl Member {
+    /// What the line of a domain says, and its lock; nothing if none has ever joined as it. The file is open beside the domain's
+    /// own.
+    fn read(memory: &Mapped<'_>, file: &File, domain: usize) -> Result<Option<Member>, Fault> {
+        let (at, mut line) = (Header::line_of_domain(domain), [0; LINE_BYTES]);
+        memory.invalidate(at, LINE_BYTES)?;
+        memory.read(at, &mut line)?;
+        if word(&line, 24) == 0 {
+            return Ok(None);
+        }
+        let is_here = word(&line, 8) == host();
+        let is_joined = word(&line, 0) == JOINED && (!is_here || is_held(file, domain).unwrap_or(true));
+        Ok(Some(Member { domain, process: word(&line, 16), is_joined, incarnation: word(&line, 24) }))
+    }
+}
+
 /// What a pool file says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -349,11 +423,15 @@ pub struct Status {
     /// The first byte that its users have.
     pub first_free: usize,
     /// The domains that have ever joined.
-    pub members: std::vec::Vec<Member>,
+    pub members: Vec<Member>,
     /// Domains that it can have.
     pub domain_count: usize,
     /// The instructions for write-backs and invalidations here.
     pub instructions: (&'static str, &'static str),
+    /// The user whom the file belongs to.
+    pub owner: u32,
+    /// The file's permissions.
+    pub mode: u32,
 }
 
 /// Looks at a pool without joining it.
@@ -361,24 +439,13 @@ pub struct Status {
 /// # Errors
 /// A [`Reason`] why the file is no pool.
 pub fn inspect(path: &Path) -> Result<Status, PoolError> {
-    let (file, header) = open(path)?;
+    let (file, header, data) = open(path)?;
     let mapping = Mapping::of(&file, header.size_bytes, path)?;
     let memory = mapping.memory();
-    let mut members = std::vec::Vec::new();
+    let mut members = Vec::new();
     for domain in 0..header.domain_count {
-        let (at, mut line) = (Header::line_of_domain(domain), [0; LINE_BYTES]);
-        let look = memory.invalidate(at, LINE_BYTES).and_then(|()| memory.read(at, &mut line));
-        look.map_err(|fault| PoolError::new(path, Reason::System("read", io::Error::other(fault))))?;
-        if word(&line, 24) != 0 {
-            let is_here = word(&line, 8) == host();
-            let is_locked = is_here && !lock(&file, domain).unwrap_or(true);
-            members.push(Member {
-                domain,
-                process: word(&line, 16),
-                is_joined: word(&line, 0) == JOINED && (is_locked || !is_here),
-                incarnation: word(&line, 24),
-            });
-        }
+        let member = Member::read(&memory, &file, domain);
+        members.extend(member.map_err(|fault| PoolError::new(path, Reason::System("read", io::Error::other(fault))))?);
     }
     Ok(Status {
         size_bytes: header.size_bytes,
@@ -386,25 +453,54 @@ pub fn inspect(path: &Path) -> Result<Status, PoolError> {
         members,
         domain_count: header.domain_count,
         instructions: mapping.instructions.names(),
+        owner: data.uid(),
+        mode: data.mode() & 0o7777,
+    })
+}
+
+/// The bit of a file's permissions with which anyone may write it.
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Whether this is memory as a device, and no file; a file must be one that no stranger can spoil. Whoever may open a device
+/// was let to.
+fn is_device(data: &Metadata) -> Result<bool, Reason> {
+    if data.file_type().is_char_device() || data.file_type().is_block_device() {
+        return Ok(true);
+    }
+    if !data.is_file() {
+        return Err(Reason::NoPool);
+    }
+    // SAFETY: it has no arguments and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let mode = data.mode() & 0o7777;
+    if ![user, 0].contains(&data.uid()) || mode & OTHERS_WRITE != 0 {
+        return Err(Reason::OfOthers { owner: data.uid(), mode });
+    }
+    Ok(false)
+}
+
+/// How pool files are opened: a named pipe that somebody put there keeps nobody waiting, and a symbolic link leads nowhere.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOFOLLOW);
+    options
+}
+
+/// Opens what is there under a name.
+fn open_there(path: &Path) -> Result<File, PoolError> {
+    options().open(path).map_err(|error| {
+        let is_link = error.raw_os_error() == Some(libc::ELOOP);
+        PoolError::new(path, if is_link { Reason::NoPool } else { Reason::System("open", error) })
     })
 }
 
 /// Opens a file and reads its header, believing nothing of it.
-fn open(path: &Path) -> Result<(File, Header), PoolError> {
+fn open(path: &Path) -> Result<(File, Header, Metadata), PoolError> {
     let fail = |reason| PoolError::new(path, reason);
     let system = |call| move |error| PoolError::new(path, Reason::System(call, error));
-    // A named pipe that somebody put there must not keep us waiting.
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-        .open(path)
-        .map_err(system("open"))?;
+    let file = open_there(path)?;
     let data = file.metadata().map_err(system("stat"))?;
-    let is_device = data.file_type().is_char_device() || data.file_type().is_block_device();
-    if !is_device && !data.is_file() {
-        return Err(fail(Reason::NoPool));
-    }
+    let is_device = is_device(&data).map_err(fail)?;
     if !is_device && data.len() < LINE_BYTES as u64 {
         return Err(fail(Reason::TooSmall { size_bytes: data.len(), least_bytes: LINE_BYTES as u64 }));
     }
@@ -421,7 +517,7 @@ fn open(path: &Path) -> Result<(File, Header), PoolError> {
     if !is_device && data.len() < header.size_bytes as u64 {
         return Err(fail(Reason::TooSmall { size_bytes: data.len(), least_bytes: header.size_bytes as u64 }));
     }
-    Ok((file, header))
+    Ok((file, header, data))
 }
 
 /// The path of a pool with this name on this machine: below `/dev/shm`.

@@ -128,6 +128,22 @@ fn a_number_that_is_in_use_is_refused_until_it_is_free() {
 }
 
 #[test]
+fn who_is_about_to_join_has_not_left() {
+    let file = Temporary::pool("used-again");
+    let first = Pool::join(file.path(), 0).unwrap();
+    assert!(!first.has_left(1), "none has joined yet");
+    drop(Pool::join(file.path(), 1).unwrap());
+    assert!(first.has_left(1));
+    drop(first);
+    let first = Pool::join(file.path(), 0).unwrap();
+    assert!(!first.has_left(1), "it was there in a time before");
+    let second = Pool::join(file.path(), 1).unwrap();
+    assert!(!first.has_left(1) && !second.has_left(0));
+    drop(second);
+    assert!(first.has_left(1));
+}
+
+#[test]
 fn every_wrong_bit_of_a_header_is_noticed() {
     let file = Temporary::pool("bits");
     let mut header = [0; LINE_BYTES];

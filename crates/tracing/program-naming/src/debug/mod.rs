@@ -4,11 +4,14 @@
 //! it does where code was optimised across units.
 
 mod read;
+mod source_files;
 mod types;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-pub(crate) use read::{SourceFiles, read_unit};
+pub(crate) use read::read_unit;
+pub(crate) use source_files::SourceFiles;
 pub(crate) use types::{Field, Type};
 
 /// Where an entry stands in the file: what entries refer to each other by.
@@ -25,6 +28,8 @@ pub(crate) struct Unit {
     /// Functions with code.
     pub functions: Vec<Function>,
     pub globals: Vec<Global>,
+    /// Where the constant of an adapter for a library is from, if one is here: see [`Record::origin`](types::Record).
+    pub adapter: Option<Arc<str>>,
 }
 
 /// A function apart from its code.

@@ -1,12 +1,14 @@
 //! Reads a compilation unit into plain data.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use gimli::{
     AttributeValue, EndianArcSlice, EntriesTreeNode, Expression, LittleEndian, Operation, UnitRef, UnitSectionOffset,
     constants,
 };
 
+use super::source_files::LIBRARY_NAMESPACES;
 use super::types::Record;
 use super::{Declared, Entry, Field, Function, Global, Local, Place, Type, Unit};
 
@@ -17,44 +19,40 @@ type Die = gimli::DebuggingInformationEntry<Section>;
 /// Deepest nesting of entries that is read.
 const DEEPEST: usize = 64;
 
-/// What source files tell by their paths.
-pub(crate) struct SourceFiles;
-
-impl SourceFiles {
-    /// Whether a file comes with a compiler or its library: of Rust's, C++'s or the C library.
-    pub fn is_of_library(path: &str) -> bool {
-        path.starts_with("/rustc/")
-            || path.contains("/rustlib/src/")
-            || path.starts_with("/usr/include/")
-            || path.starts_with("/usr/lib/")
-            || path.contains("/libstdc++-v3/")
-            || path.contains("/hashbrown-")
-    }
-}
+/// How the constants begin that make a shared object an adapter.
+const ADAPTER: &str = "commutant_adapter";
 
 struct Reading<'a> {
     unit: UnitRef<'a, Section>,
     into: Unit,
-    /// Of each file of the line table, whether it is a library's.
-    library_files: Vec<bool>,
+    /// The paths of the files of the line table.
+    files: Vec<Arc<str>>,
+    /// The outermost namespace that the present entry is in: in Rust, the crate.
+    namespace: Option<Arc<str>>,
+    is_rust: bool,
     /// How many namespaces of a language's library the present entry is in.
     library_namespaces: usize,
     /// Entries of other units that this one refers to.
     elsewhere: BTreeSet<Entry>,
 }
 
-/// Namespaces of the libraries that come with compilers: rustc says of no type which file it is from.
-const LIBRARY_NAMESPACES: [&str; 6] = ["std", "core", "alloc", "hashbrown", "__gnu_cxx", "__detail"];
-
 /// Reads a whole unit into what was read of others. What cannot be read is left out. Returns the entries of further units that
 /// it refers to.
 pub(crate) fn read_unit(unit: UnitRef<'_, Section>, into: Unit) -> (Unit, BTreeSet<Entry>) {
-    let library_files = library_files(&unit);
-    let mut reading = Reading { unit, into, library_files, library_namespaces: 0, elsewhere: BTreeSet::new() };
+    let mut reading = Reading {
+        unit,
+        into,
+        files: source_files(&unit),
+        namespace: None,
+        is_rust: false,
+        library_namespaces: 0,
+        elsewhere: BTreeSet::new(),
+    };
     if let Ok(mut tree) = unit.entries_tree(None)
         && let Ok(root) = tree.root()
     {
         let language = root.entry().attr_value(constants::DW_AT_language);
+        reading.is_rust = matches!(language, Some(AttributeValue::Language(constants::DW_LANG_Rust)));
         reading.into.is_c |= matches!(
             language,
             Some(AttributeValue::Language(
@@ -66,18 +64,18 @@ pub(crate) fn read_unit(unit: UnitRef<'_, Section>, into: Unit) -> (Unit, BTreeS
     (reading.into, reading.elsewhere)
 }
 
-fn library_files(unit: &UnitRef<'_, Section>) -> Vec<bool> {
+fn source_files(unit: &UnitRef<'_, Section>) -> Vec<Arc<str>> {
     let Some(program) = &unit.line_program else { return Vec::new() };
     let header = program.header();
-    let is_of_library = |file: &gimli::FileEntry<Section>| {
+    let path = |file: &gimli::FileEntry<Section>| -> Arc<str> {
         let text = |value| unit.attr_string(value).ok().map(|text| String::from_utf8_lossy(text.bytes()).into_owned());
         let directory = file.directory(header).and_then(text).unwrap_or_default();
         let name = text(file.path_name()).unwrap_or_default();
-        SourceFiles::is_of_library(&if name.starts_with('/') { name } else { format!("{directory}/{name}") })
+        if name.starts_with('/') { name.into() } else { format!("{directory}/{name}").into() }
     };
     // DWARF 5 counts files from 0, older ones from 1.
-    let first: Vec<bool> = if header.version() >= 5 { Vec::new() } else { vec![false] };
-    first.into_iter().chain(header.file_names().iter().map(is_of_library)).collect()
+    let first = (header.version() < 5).then(|| Arc::from(""));
+    first.into_iter().chain(header.file_names().iter().map(path)).collect()
 }
 
 impl Reading<'_> {
@@ -163,14 +161,31 @@ impl Reading<'_> {
             }
             constants::DW_TAG_namespace => {
                 let name = self.text(die, constants::DW_AT_name);
-                let is_library = name.is_some_and(|name| LIBRARY_NAMESPACES.contains(&name.as_str()));
+                let is_library = name.as_deref().is_some_and(|name| LIBRARY_NAMESPACES.contains(&name));
+                let is_outermost = self.namespace.is_none();
+                if is_outermost {
+                    self.namespace = name.map(Arc::from);
+                }
                 self.library_namespaces += usize::from(is_library);
                 self.children(node, class, depth + 1);
                 self.library_namespaces -= usize::from(is_library);
+                if is_outermost {
+                    self.namespace = None;
+                }
             }
             // What only holds other entries.
             _ => self.children(node, class, depth + 1),
         }
+    }
+
+    fn file_of(&self, die: &Die) -> Option<&Arc<str>> {
+        let Some(AttributeValue::FileIndex(number)) = die.attr_value(constants::DW_AT_decl_file) else { return None };
+        self.files.get(usize::try_from(number).ok()?)
+    }
+
+    /// Where an entry is from: its crate, as rustc says of no type which file it is from; else its source file.
+    fn origin_of(&self, die: &Die) -> Option<Arc<str>> {
+        if self.is_rust { self.namespace.clone() } else { self.file_of(die).cloned() }
     }
 
     fn array(&mut self, node: Node<'_, '_>) {
@@ -196,7 +211,6 @@ impl Reading<'_> {
     fn record(&mut self, node: Node<'_, '_>, depth: usize) {
         let die = node.entry();
         let entry = self.entry_of(die);
-        let file = Self::number(die, constants::DW_AT_decl_file).and_then(|file| usize::try_from(file).ok());
         let mut record = Record {
             name: self.text(die, constants::DW_AT_name).unwrap_or_default(),
             keyword: match die.tag() {
@@ -206,8 +220,8 @@ impl Reading<'_> {
             },
             size_bytes: Self::number(die, constants::DW_AT_byte_size).unwrap_or(0),
             is_declaration: die.has_attr(constants::DW_AT_declaration),
-            is_of_library: self.library_namespaces > 0
-                || file.and_then(|file| self.library_files.get(file)).copied().unwrap_or(false),
+            is_of_library: self.library_namespaces > 0,
+            origin: self.origin_of(die),
             ..Record::default()
         };
         let mut children = node.children();
@@ -338,6 +352,15 @@ impl Reading<'_> {
         self.reference(&origin, constants::DW_AT_type)
     }
 
+    /// The name of a variable, or of the declaration that it is the definition of.
+    fn name_of(&mut self, die: &Die) -> Option<String> {
+        self.text(die, constants::DW_AT_name).or_else(|| {
+            let declared = self.reference(die, constants::DW_AT_specification)?;
+            let declared = self.unit.entry(gimli::UnitOffset(declared.checked_sub(self.start())?)).ok()?;
+            self.text(&declared, constants::DW_AT_name)
+        })
+    }
+
     fn local(&mut self, die: &Die) -> Option<Local> {
         let of_type = self.type_of(die)?;
         let mut places = Vec::new();
@@ -370,6 +393,9 @@ impl Reading<'_> {
 
     fn global(&mut self, die: &Die) {
         let Some(AttributeValue::Exprloc(expression)) = die.attr_value(constants::DW_AT_location) else { return };
+        if self.name_of(die).is_some_and(|name| name.starts_with(ADAPTER)) {
+            self.into.adapter = self.into.adapter.take().or_else(|| self.origin_of(die));
+        }
         let mut operations = expression.operations(self.unit.encoding());
         let address = match operations.next() {
             Ok(Some(Operation::Address { address })) => Some(address),

@@ -1,6 +1,8 @@
 //! Types as debug information tells them: sizes, names, and the field at an offset.
 
-use super::{Entry, Unit};
+use std::sync::Arc;
+
+use super::{Entry, SourceFiles, Unit};
 
 /// Deepest nesting that is followed: what refers to itself comes from a damaged file.
 const DEEPEST: usize = 24;
@@ -39,8 +41,21 @@ pub(crate) struct Record {
     pub variants: Vec<Entry>,
     /// Type parameters by name.
     pub parameters: Vec<(String, Entry)>,
-    /// Whether it comes with a compiler or its library, as far as its source file tells.
+    /// Whether it comes with a compiler or its library, as far as its namespace tells.
     pub is_of_library: bool,
+    /// The source file that declares it; of Rust's types the crate.
+    pub origin: Option<Arc<str>>,
+}
+
+/// A field of one type that is itself of another library's type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wrapped {
+    /// The path to it, such as `queue.ring`.
+    pub path: String,
+    /// Its type.
+    pub of_type: Entry,
+    /// How far from its start what is looked for lies.
+    pub offset: u64,
 }
 
 /// A field, or a base class (without a name).
@@ -49,6 +64,14 @@ pub(crate) struct Field {
     pub name: String,
     pub offset: u64,
     pub of_type: Entry,
+}
+
+impl Field {
+    /// Fields of tuples are numbers to those who write Rust, `__0` to debuggers.
+    fn written_name(&self) -> &str {
+        let number = self.name.strip_prefix("__");
+        number.filter(|rest| rest.bytes().all(|letter| letter.is_ascii_digit())).unwrap_or(&self.name)
+    }
 }
 
 impl Unit {
@@ -159,31 +182,56 @@ impl Unit {
                 }
             }
             Some(Type::Record(record)) => {
-                let holds = |field: &&Field| {
-                    let size = match self.size(field.of_type).unwrap_or(0) {
-                        0 if self.is_flexible(field.of_type) => u64::MAX - field.offset,
-                        size => size,
-                    };
-                    (field.offset..field.offset.saturating_add(size)).contains(&offset)
-                };
                 // A wrapper of a single field says nothing by that field's name, if it is a library's or the field has none.
-                if let Some(field) = record.fields.iter().find(holds) {
+                if let Some(field) = self.field_holding(record, offset) {
                     let says_little = record.is_of_library || field.name.starts_with("__");
                     let is_wrapper = !self.is_c && says_little && self.size(field.of_type) == Some(record.size_bytes);
                     if !field.name.is_empty() && !is_wrapper {
                         if !path.is_empty() {
                             path.push('.');
                         }
-                        // Fields of tuples are numbers to whoever writes Rust, `__0` to debuggers.
-                        let number = field.name.strip_prefix("__");
-                        let number = number.filter(|rest| rest.bytes().all(|letter| letter.is_ascii_digit()));
-                        *path += number.unwrap_or(&field.name);
+                        *path += field.written_name();
                     }
                     self.add_field(field.of_type, offset - field.offset, path, depth + 1);
                 }
             }
             _ => {}
         }
+    }
+
+    fn field_holding<'a>(&self, record: &'a Record, offset: u64) -> Option<&'a Field> {
+        let holds = |field: &&Field| {
+            let size = match self.size(field.of_type).unwrap_or(0) {
+                0 if self.is_flexible(field.of_type) => u64::MAX - field.offset,
+                size => size,
+            };
+            (field.offset..field.offset.saturating_add(size)).contains(&offset)
+        };
+        record.fields.iter().find(holds)
+    }
+
+    /// What types of one origin wrap at an offset: a record of a library's. Locks and containers that come with a compiler
+    /// are a part of what wraps them, and so is how the elements of an array lie.
+    pub fn wrapped_at(&self, entry: Entry, offset: u64, wrapping: &str) -> Option<Wrapped> {
+        let mut found = Wrapped { path: String::new(), of_type: entry, offset };
+        for _ in 0..DEEPEST {
+            if self.is_lock(found.of_type) {
+                return None;
+            }
+            let Some(Type::Record(record)) = self.plain(found.of_type) else { return None };
+            let origin = record.origin.as_deref()?;
+            if origin != wrapping {
+                let is_library = !found.path.is_empty() && !SourceFiles::come_with_compiler(origin);
+                return (is_library && self.name(found.of_type).is_some()).then_some(found);
+            }
+            let field = self.field_holding(record, found.offset)?;
+            if !field.name.is_empty() {
+                let dot = if found.path.is_empty() { "" } else { "." };
+                found.path = format!("{}{dot}{}", found.path, field.written_name());
+            }
+            (found.of_type, found.offset) = (field.of_type, found.offset - field.offset);
+        }
+        None
     }
 
     /// Whether a type is one of pthread's locks, by any of its names.

@@ -66,7 +66,10 @@ fn make_namespaces(right: Right) -> Result<(), Failure> {
         new |= CloneFlags::CLONE_NEWUSER;
     }
     nix::sched::unshare(new).map_err(|error| {
-        Failure::Run(format!("making namespaces: {}: run as root, or allow user namespaces", error.desc()))
+        Failure::Run(format!(
+            "making namespaces: {}: run as root, or allow user namespaces, which no chroot has",
+            error.desc()
+        ))
     })?;
     if right == Right::User {
         // The user stays who it is. Other users are not known in the namespace, and their files have no owner there.

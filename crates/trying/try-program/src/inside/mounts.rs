@@ -1,40 +1,30 @@
 //! The mounts of a run: the recorded view, the overlay above it, and what is never part of the tree: `/proc`, `/sys`, `/dev`.
 
 use std::fs::{self, File};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
-    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_bind, mount_bind_recursive,
-    mount_change, mount_remount, move_mount,
+    MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
+    mount_bind_recursive, mount_change, mount_remount, move_mount, open_tree,
 };
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::control;
 use crate::failure::Failure;
 use crate::machine::Right;
+use crate::mounting;
 use crate::plan::Plan;
+use crate::stops::planted;
 
 /// Devices that hold nothing of the machine.
 const DEVICES: [&str; 8] = ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "fuse"];
 /// Parts of `/proc` by which root changes the machine.
 const SETTINGS: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
-
-/// What the kernel says about a mount that it refuses.
-fn refused(file_system: &OwnedFd, what: &str, error: rustix::io::Errno) -> Failure {
-    let mut said = [0; 1024];
-    let length = rustix::io::read(file_system, &mut said).unwrap_or(0);
-    let said = String::from_utf8_lossy(&said[..length]);
-    let error: std::io::Error = error.into();
-    let reason = crate::failure::reason(&error);
-    match said.trim().strip_prefix("e ").unwrap_or(said.trim()) {
-        "" => Failure::Run(format!("{what}: {reason}")),
-        said => Failure::Run(format!("{what}: {reason} ({said})")),
-    }
-}
 
 fn configured(
     kind: &str,
@@ -43,40 +33,59 @@ fn configured(
     attributes: MountAttrFlags,
     at: &Path,
 ) -> Result<(), Failure> {
-    let what = format!("mounting {kind}");
-    let file_system = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|error| match error {
-        rustix::io::Errno::NODEV => {
-            Failure::Run(format!("this kernel has no file system {kind}: load it (modprobe {kind})"))
-        }
-        error => Failure::calling(&what)(error),
-    })?;
-    let set = |result: rustix::io::Result<()>| result.map_err(|error| refused(&file_system, &what, error));
-    for (key, value) in strings {
-        set(fsconfig_set_string(&file_system, *key, *value))?;
+    let mounted = mounting::made(kind, strings, flags, attributes)?;
+    move_mount(&mounted, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .map_err(Failure::calling(format!("mounting {kind}")))
+}
+
+/// Lets no other process see what is mounted here.
+///
+/// In a chroot the root may be a directory of a mount and no mount itself. About such a root nothing can be said, and nobody can go
+/// from it into another one for good. So it becomes a mount, and the only one of the run's namespace: what lies above it is let go.
+fn keep_private() -> Result<(), Failure> {
+    let failed = || Failure::calling("keeping mounts private");
+    let make_private = || mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC);
+    match make_private() {
+        Err(Errno::INVAL) => {}
+        made => return made.map_err(failed()),
     }
-    for flag in flags {
-        set(fsconfig_set_flag(&file_system, *flag))?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open("/", flags, Mode::empty()).map_err(failed())?;
+    let namespace = File::open("/proc/self/ns/mnt").map_err(Failure::doing("/proc/self/ns/mnt"))?;
+    // Who enters a namespace, be it its own, is at the root of that.
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount)).map_err(failed())?;
+    make_private().map_err(failed())?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = open_tree(&root, "", flags | OpenTreeFlags::OPEN_TREE_CLOEXEC).map_err(failed())?;
+    let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&copy, "", &root, "", both).map_err(failed())?;
+    rustix::process::fchdir(&copy).map_err(failed())?;
+    if planted("try-program: what lies above a chroot stays") {
+        return rustix::process::chroot(".").and_then(|()| rustix::process::chdir("/")).map_err(failed());
     }
-    set(fsconfig_create(&file_system))?;
-    let mounted = fsmount(&file_system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
-        .map_err(|error| refused(&file_system, &what, error))?;
-    move_mount(&mounted, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(Failure::calling(&what))
+    go_into_current().map_err(failed())
+}
+
+/// Makes the current directory, which is a mount, the root of the namespace, and lets go of what was the root.
+fn go_into_current() -> rustix::io::Result<()> {
+    rustix::process::pivot_root(".", ".")?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+    rustix::process::chdir("/")
 }
 
 /// Mounts all, below the workspace.
 pub(super) fn make(plan: &Plan, control: &mut UnixStream) -> Result<(), Failure> {
-    // What is mounted here is seen by no other process.
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(Failure::calling("keeping mounts private"))?;
+    keep_private()?;
     let (view, root) = (plan.workspace.join("view"), plan.workspace.join("root"));
-    mount_view(&view, control)?;
+    let processes = made_processes(plan.right)?;
+    mount_view(&view, control, processes.as_ref())?;
     mount_overlay(plan, &view, &root)?;
-    mount_processes(plan.right, &root.join("proc"))?;
+    mount_processes(plan.right, processes.as_ref(), &root.join("proc"))?;
     mount_devices(&root.join("dev"))?;
     mount_system(plan.right, &root.join("sys"))
 }
 
-fn mount_view(at: &Path, control: &mut UnixStream) -> Result<(), Failure> {
+fn mount_view(at: &Path, control: &mut UnixStream, processes: Option<&OwnedFd>) -> Result<(), Failure> {
     let device = File::options().read(true).write(true).open("/dev/fuse").map_err(Failure::doing("/dev/fuse"))?;
     let number = device.as_raw_fd().to_string();
     let (user, group) = (nix::unistd::geteuid().to_string(), nix::unistd::getegid().to_string());
@@ -89,7 +98,7 @@ fn mount_view(at: &Path, control: &mut UnixStream) -> Result<(), Failure> {
     ];
     let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
     configured("fuse", &strings, &["allow_other"], attributes, at)?;
-    control::hand_over(control, &device).map_err(Failure::doing("handing over the view"))
+    control::hand_over(control, &device, processes).map_err(Failure::doing("handing over the view"))
 }
 
 fn mount_overlay(plan: &Plan, view: &Path, root: &Path) -> Result<(), Failure> {
@@ -127,15 +136,28 @@ fn mount_overlay(plan: &Plan, view: &Path, root: &Path) -> Result<(), Failure> {
         flags.push("userxattr");
         strings.retain(|(key, _)| !matches!(*key, "redirect_dir" | "metacopy"));
     }
-    configured("overlay", &strings, &flags, MountAttrFlags::MOUNT_ATTR_NODEV, root)
+    configured("overlay", &strings, &flags, MountAttrFlags::MOUNT_ATTR_NODEV, root).map_err(|failure| {
+        let line = failure.line();
+        Failure::Run(format!("{line}: if no changes can lie there, take a directory on another file system with -N"))
+    })
 }
 
-fn mount_processes(right: Right, at: &Path) -> Result<(), Failure> {
+/// `/proc` of the run's own processes; `None` where the outer one hides parts of itself, as in a container or in another run, and a
+/// user may only have that one.
+fn made_processes(right: Right) -> Result<Option<OwnedFd>, Failure> {
+    let attributes =
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    match mounting::made("proc", &[("source", "proc")], &[], attributes) {
+        Err(_) if right == Right::User => Ok(None),
+        made => made.map(Some),
+    }
+}
+
+fn mount_processes(right: Right, made: Option<&OwnedFd>, at: &Path) -> Result<(), Failure> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    match mount("proc", at, "proc", flags, None) {
-        // Where the outer /proc hides parts of itself, as in a container or in another run, a user may only have that one.
-        Err(rustix::io::Errno::PERM) if right == Right::User => mount_bind_recursive("/proc", at),
-        mounted => mounted,
+    match made {
+        Some(made) => move_mount(made, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH),
+        None => mount_bind_recursive("/proc", at),
     }
     .map_err(Failure::calling("mounting /proc"))?;
     if right == Right::User {
@@ -200,7 +222,5 @@ fn mount_system(right: Right, at: &Path) -> Result<(), Failure> {
 pub(super) fn go_in(plan: &Plan) -> Result<(), Failure> {
     let root = plan.workspace.join("root");
     std::env::set_current_dir(&root).map_err(Failure::doing(root.display()))?;
-    rustix::process::pivot_root(".", ".").map_err(Failure::calling("going into the view"))?;
-    rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(Failure::calling("leaving the real tree"))?;
-    std::env::set_current_dir("/").map_err(Failure::doing("/"))
+    go_into_current().map_err(Failure::calling("going into the view"))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use fuser::BackingId;
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Kind};
 use crate::place::Place;
 use crate::question::{Answer, Listed};
 use crate::shared::locked;
@@ -31,6 +31,8 @@ pub(super) struct Seen {
     pub(super) attributes: Attributes,
     /// Whether `stat` was asked, so that all of these are an answer.
     pub(super) has_given_attributes: bool,
+    /// Whether it was asked for a copy.
+    pub(super) has_given_copy: bool,
     pub(super) has_given_size: bool,
     /// Whether the kernel reads the file itself, as it was then.
     pub(super) has_given_version: bool,
@@ -40,6 +42,36 @@ pub(super) struct Seen {
     pub(super) target: Option<Vec<u8>>,
     pub(super) extended: HashMap<Vec<u8>, Result<Vec<u8>, i32>>,
     pub(super) extended_names: Option<Result<Vec<Vec<u8>>, i32>>,
+}
+
+impl Seen {
+    /// What the kernel may keep: the system shows that to whoever wants no question asked (`AT_STATX_DONT_SYNC`). So it is no more
+    /// than what was asked for and recorded; the rest says nothing about the object.
+    pub(super) fn known(&self) -> Attributes {
+        let mut known = self.attributes.clone();
+        if self.has_given_attributes {
+            return known;
+        }
+        // An overlay needs to know whether there is another name: only where there is none does a copy keep the inode's number.
+        known.links = if known.kind == Kind::Directory { 1 } else { known.links.min(2) };
+        if !(self.has_given_copy || self.has_given_version) {
+            (known.modified, known.changed) = ((0, 0), (0, 0));
+            if !self.has_given_size {
+                known.size_bytes = unknown_size(known.kind);
+            }
+        }
+        known
+    }
+}
+
+/// A size that is no answer. Whoever reads finds the end of a file by its data, as the kernel asks for a size only where it is smaller.
+fn unknown_size(kind: Kind) -> u64 {
+    match kind {
+        Kind::File => 1 << 62,
+        // The longest target: the kernel cuts it off there.
+        Kind::Symlink => 4095,
+        _ => 0,
+    }
 }
 
 /// An object of the view.
@@ -104,6 +136,7 @@ fn node(place: Place, attributes: Attributes) -> Arc<Node> {
     let seen = Seen {
         attributes,
         has_given_attributes: false,
+        has_given_copy: false,
         has_given_size: false,
         has_given_version: false,
         data: HashMap::new(),

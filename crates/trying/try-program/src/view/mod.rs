@@ -8,26 +8,29 @@
 //! **What the kernel keeps.** Names, also absent ones, and attributes that were asked for, for as long as the run lasts; pages that
 //! were read. So the tree stays as it was first seen, whatever others do, and a look is asked once.
 //!
-//! **What counts as asked.** Walking through a directory asks what it is and who may use it. `stat` asks all that it returns: the
-//! kernel is given attributes with a name, but must ask again before it shows them to anyone. Reading to the end of a file asks for
-//! its size alone.
+//! **What counts as asked.** Walking through a directory asks what it is and who may use it. `stat` asks all that it returns: with
+//! a name the kernel is given no size, times and number of names, so that it has none to show to those who want the kernel not to ask. Reading to the end of a file asks for
+//! its size alone. Where the overlay asks in order to copy a file, the answer is what the copy keeps: not how many names the file has.
 //!
 //! **What cannot be kept.** Data that the command has not read yet, or that the kernel had to give up. If a file changes after something
 //! of it was seen, and what was seen is no longer so, such a read fails with `ESTALE`: the command never meets half of a change, and its
 //! commit would be refused anyway.
 
-mod data;
+mod callers;
+pub(crate) mod data;
 mod handle;
 mod known;
 mod requests;
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::io::Errno;
 
+use self::callers::Callers;
 use self::handle::Handle;
 use self::known::{Known, Nodes};
 use crate::ownership::Ownership;
@@ -49,6 +52,7 @@ pub(crate) struct View {
     passes_through: bool,
     nodes: Nodes,
     handles: Mutex<HashMap<u64, Arc<Handle>>>,
+    callers: Callers,
     next_handle: AtomicU64,
     recorder: Arc<Mutex<Option<Recorder>>>,
 }
@@ -67,6 +71,7 @@ impl View {
             passes_through: false,
             nodes: Nodes::new(root.clone()),
             handles: Mutex::new(HashMap::new()),
+            callers: Callers::default(),
             next_handle: AtomicU64::new(1),
             recorder,
         };
@@ -74,11 +79,25 @@ impl View {
         Ok(view)
     }
 
+    /// The same, of a run whose `/proc` this is: it says what a thread that asks has called.
+    pub(crate) fn for_run(self, processes: Option<OwnedFd>) -> View {
+        View { callers: Callers::new(processes), ..self }
+    }
+
     /// Records a first look. A record that cannot be written is given up: without its end nothing can be committed.
     fn note(&self, place: &Place, question: Question, answer: Answer) {
+        self.note_data(place, question, answer, &[]);
+    }
+
+    /// The same of a look at data, with the bytes that it found.
+    fn note_data(&self, place: &Place, question: Question, answer: Answer, bytes: &[u8]) {
         let look = Look { place: place.clone(), question, answer };
         let mut recorder = locked(&self.recorder);
-        if let Some(Err(error)) = recorder.as_mut().map(|recorder| recorder.add(&look)) {
+        let note = |recorder: &mut Recorder| {
+            recorder.add(&look)?;
+            if matches!(look.question, Question::Data { .. }) { recorder.keep(bytes) } else { Ok(()) }
+        };
+        if let Some(Err(error)) = recorder.as_mut().map(note) {
             eprintln!("commutant try: writing the record: {}", crate::failure::reason(&error));
             *recorder = None;
         }

@@ -183,11 +183,11 @@ impl Filesystem for View {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.look_up(parent.0, name.as_bytes()) {
             Ok(Some(number)) => match self.nodes.get(number) {
-                // The kernel has to ask before it shows attributes to anyone.
+                // The kernel has to ask before it shows more to anyone.
                 Some(node) => {
                     let seen = locked(&node.seen);
                     let believed = if seen.has_given_attributes { ALWAYS } else { Duration::ZERO };
-                    let attributes = file_attributes(number, &self.ownership.shown(&seen.attributes));
+                    let attributes = file_attributes(number, &self.ownership.shown(&seen.known()));
                     reply.entry_with_ttls(&believed, &ALWAYS, &attributes, GENERATION);
                 }
                 None => reply.error(fuser::Errno::ESTALE),
@@ -197,13 +197,13 @@ impl Filesystem for View {
         }
     }
 
-    fn getattr(&self, _: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        let (answer, believed) = match handle {
-            Some(_) => (self.size(number.0), Duration::ZERO),
-            None => (self.attributes(number.0), ALWAYS),
+    fn getattr(&self, request: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
+        let answer = match handle {
+            Some(_) => self.size(number.0).map(|attributes| (attributes, Duration::ZERO)),
+            None => self.attributes(number.0, request.pid()),
         };
         match answer {
-            Ok(attributes) => {
+            Ok((attributes, believed)) => {
                 reply.attr(&believed, &file_attributes(number.0, &self.ownership.shown(&attributes)));
             }
             Err(error) => reply.error(fuse_error(error)),

@@ -33,6 +33,14 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
+/// A program as it would be started outside of cargo. Cargo has the loader look into the folder of what it builds, so each program
+/// that is tried has seen that folder, which another build may change.
+pub fn started(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.env_remove("LD_LIBRARY_PATH");
+    command
+}
+
 /// A folder of a test's own.
 pub struct Bench {
     folder: PathBuf,
@@ -85,7 +93,7 @@ impl Bench {
 
     /// The program, in the tree.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_commutant-try"));
+        let mut command = started(env!("CARGO_BIN_EXE_commutant-try"));
         command.args(arguments).current_dir(self.path("")).env("XDG_STATE_HOME", self.folder.join("state"));
         command.env("TRY_SHELL", "/bin/sh").stdin(Stdio::null());
         if let Some(fault) = self.planted {

@@ -14,8 +14,11 @@ macro_rules! step {
     }};
 }
 
+mod children;
 mod data;
 mod descriptors;
+pub(super) mod epolls;
+mod futexes;
 pub(super) mod memory;
 mod names;
 mod observation;
@@ -85,6 +88,8 @@ pub struct LinuxCall {
     pub result: WriteResult,
     /// What is to be done after the window.
     pub after: After,
+    /// Whether it needs the epoll instances of its process.
+    pub epolls: bool,
 }
 
 impl LinuxCall {
@@ -95,7 +100,15 @@ impl LinuxCall {
         result: WriteResult,
     ) -> Self {
         let signature = Signature { name, parameters };
-        Self { signature, memory: Memory::Own, names: Names::Own, prepare, result, after: After::Nothing }
+        Self {
+            signature,
+            memory: Memory::Own,
+            names: Names::Own,
+            prepare,
+            result,
+            after: After::Nothing,
+            epolls: false,
+        }
     }
 
     const fn of_memory(mut self) -> Self {
@@ -110,6 +123,11 @@ impl LinuxCall {
 
     const fn then(mut self, after: After) -> Self {
         self.after = after;
+        self
+    }
+
+    const fn with_epolls(mut self) -> Self {
+        self.epolls = true;
         self
     }
 
@@ -130,6 +148,9 @@ pub fn all() -> impl Iterator<Item = &'static LinuxCall> {
         descriptors::CALLS,
         data::CALLS,
         memory::CALLS,
+        futexes::CALLS,
+        epolls::CALLS,
+        children::CALLS,
         setup::CALLS,
         observation::CALLS,
         planted::CALLS,

@@ -23,13 +23,7 @@ pub(super) const CALLS: &[LinuxCall] = &[
         if events & libc::POLLNVAL != 0 {
             return results.errno(libc::EBADF as u16);
         }
-        results.structure(4);
-        for (name, event) in
-            [("input", libc::POLLIN), ("output", libc::POLLOUT), ("hangup", libc::POLLHUP), ("error", libc::POLLERR)]
-        {
-            results.field(name);
-            results.flag(events & event != 0);
-        }
+        write_ready(events, results);
     }),
     LinuxCall::new("fsync", &["fd"], fsync, success),
     LinuxCall::new("ftruncate", &["fd", "length"], ftruncate, success),
@@ -93,6 +87,17 @@ fn poll(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers)
     operation.numbers = [descriptor as i32, i32::from(libc::POLLIN | libc::POLLOUT)];
     operation.call(libc::SYS_poll, [operation.numbers.as_ptr() as u64, 1, 0]);
     Ok(())
+}
+
+/// What poll tells of a descriptor; events of epoll have the same numbers.
+pub(super) fn write_ready(events: libc::c_short, results: &mut ResultsWriter) {
+    results.structure(4);
+    for (name, event) in
+        [("input", libc::POLLIN), ("output", libc::POLLOUT), ("hangup", libc::POLLHUP), ("error", libc::POLLERR)]
+    {
+        results.field(name);
+        results.flag(events & event != 0);
+    }
 }
 
 fn fsync(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {

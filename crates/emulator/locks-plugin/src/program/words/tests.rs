@@ -280,7 +280,7 @@ impl Parking {
                 Acquire => self.acquired += 1,
                 Release => self.ended += 1,
                 Wait | Doubt => {}
-                Retract(_) | Miss | Abandon(_) | Renew => panic!("all that happened was told: {step:?}"),
+                Retract(_) | Miss | Abandon(_) | Renew => panic!("all that happened was reported: {step:?}"),
             }
         }
     }

@@ -55,13 +55,17 @@ impl<'call> Arguments<'call> {
 
 /// Defines `commutant_adapter`: the type of the objects under test, what makes one, and the calls.
 ///
+/// `library! { commutant_adapter_NAME => Type: ... }` defines it under that name, one of several in a library: the target
+/// is told `name=NAME`.
+///
 /// `library! { Type: make; "name(parameter, ...)" => function, ... }`, where `make` is callable as `fn() -> Type` and each
 /// function as `fn(&Type, Arguments) -> impl Answer`. Behind `make` may stand, in this order, `reset = function` (a
 /// `fn(&Type)` that empties an object, where making one is slow), `settle = function` (a `fn(&Type)`, on each core's
 /// thread before each test) and `enter = function` (a `fn(u32)`, once on each core's thread).
 #[macro_export]
 macro_rules! library {
-    ($object:ty: $make:expr $(, reset = $reset:expr)? $(, settle = $settle:expr)? $(, enter = $enter:expr)?;
+    ($object:ty: $($rest:tt)*) => { $crate::library! { commutant_adapter => $object: $($rest)* } };
+    ($constant:ident => $object:ty: $make:expr $(, reset = $reset:expr)? $(, settle = $settle:expr)? $(, enter = $enter:expr)?;
      $($signature:expr => $function:expr),+ $(,)?) => {
         const _: () = {
             use $crate::foreign;
@@ -86,7 +90,7 @@ macro_rules! library {
             ]);
             #[unsafe(no_mangle)]
             #[allow(non_upper_case_globals)]
-            pub static commutant_adapter: foreign::Adapter = {
+            pub static $constant: foreign::Adapter = {
                 #[allow(unused_mut)]
                 let mut adapter = foreign::Adapter::new(&COMMUTANT_CALLS.0, commutant_make, foreign::drop::<$object>);
                 $(adapter.reset = {

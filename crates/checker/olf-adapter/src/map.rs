@@ -1,7 +1,8 @@
 //! The interface `lists` on maps of `olf`.
 
 use olf::Map;
-use olf_adapter::{ByKey, domain, here};
+
+use crate::things::{ByKey, domain, here, lists_adapter};
 
 /// So many items a map has room for: else growth is all that one sees.
 const ROOM: usize = 1024;
@@ -12,4 +13,4 @@ fn map() -> Map<'static, ByKey> {
     map
 }
 
-olf_adapter::lists_adapter! { Map<'static, ByKey>: map() }
+lists_adapter! { commutant_adapter_map => Map<'static, ByKey>: map() }

@@ -2,7 +2,8 @@
 
 use commutant_adapter::{Arguments, Errno, Handle};
 use olf::{Arc, List, ListLink, links};
-use olf_adapter::{domain, here};
+
+use crate::things::{domain, here};
 
 /// An item, which knows its handle.
 struct Entry {
@@ -79,14 +80,14 @@ fn reset(lists: &Lists) {
 }
 
 fn settle(_: &Lists) {
-    here(|here| (0..4).for_each(|_| _ = here.maintain()));
+    here(|here| (0..crate::things::SETTLED).for_each(|_| _ = here.maintain()));
 }
 
 fn make() -> Lists {
     [0, 1].map(|_| List::new(domain()).expect("a number for a list"))
 }
 
-commutant_adapter::library! { Lists: make, reset = reset, settle = settle;
+commutant_adapter::library! { commutant_adapter_list => Lists: make, reset = reset, settle = settle;
     "push(second, front)" => push,
     "pop(second, front)" => pop,
     "look(second, front)" => look,

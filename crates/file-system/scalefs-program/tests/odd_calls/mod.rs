@@ -1,0 +1,399 @@
+//! Calls that few programs make, by a program of C in a tree and on tmpfs: what each returns, or its error, is the same.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Scratch, compiled, run_in_tree};
+
+/// What each part looks at: its name, by which the program is called, and its code. `say` prints a call and what it returned.
+const PARTS: [(&str, &str); 8] = [
+    ("numbers at which nothing is open", CLOSED),
+    ("what waits with such a number", WAITED_FOR),
+    ("numbers that the kernel gives", GIVEN),
+    ("flags and paths that are empty", FLAGS),
+    ("descriptors that only stand for a file", HANDLES),
+    ("memory that is there in part", PARTLY_THERE),
+    ("pipes with names", PIPES),
+    ("execution", EXECUTED),
+];
+
+/// The placeholder of a number that was closed is a file for the kernel alone.
+const CLOSED: &str = r#"
+    int closed = open("a", O_RDWR);
+    close(closed);
+    say(read(closed, buffer, 1)); say(write(closed, buffer, 1)); say(pread(closed, buffer, 1, 0));
+    say(pwrite(closed, buffer, 1, 0)); say(writev(closed, &io, 1)); say(lseek(closed, 0, SEEK_SET)); say(fstat(closed, &status));
+    say(fstatat(closed, "", &status, AT_EMPTY_PATH)); say(fstatat(closed, "x", &status, 0)); say(fsync(closed));
+    say(openat(closed, "x", O_RDONLY)); say(mkdirat(closed, "x", 0755)); say(unlinkat(closed, "x", 0));
+    say(renameat(closed, "x", closed, "y")); say(ftruncate(closed, 0)); say(fchmod(closed, 0600)); say(fchown(closed, -1, -1));
+    say(futimens(closed, 0)); say(flock(closed, LOCK_EX | LOCK_NB)); say(ioctl(closed, FIONREAD, buffer));
+    say(fstatfs(closed, (void *)buffer)); say(fchdir(closed)); say(syscall(SYS_getdents64, closed, buffer, 100));
+    say(mmap(0, 4096, PROT_READ, MAP_SHARED, closed, 0) == MAP_FAILED ? -1 : 0); say(sendfile(closed, 0, 0, 1));
+    say(sendfile(1, closed, 0, 1)); say(splice(closed, 0, 1, 0, 1, 0)); say(copy_file_range(closed, 0, closed, 0, 1, 0));
+    say(fallocate(closed, 0, 0, 1)); say(posix_fadvise(closed, 0, 0, 0)); say(syncfs(closed)); say(readahead(closed, 0, 1));
+    say(fgetxattr(closed, "user.x", buffer, 1)); say(fsetxattr(closed, "user.x", "v", 1, 0));
+    say(inotify_add_watch(closed, "a", IN_MODIFY)); say(listen(closed, 1)); say(accept(closed, 0, 0));
+    say(connect(closed, (void *)buffer, 10)); say(bind(closed, (void *)buffer, 10)); say(send(closed, buffer, 1, 0));
+    say(recv(closed, buffer, 1, 0)); say(getsockname(closed, (void *)buffer, &length));
+    say(getsockopt(closed, 1, 1, buffer, &length)); say(shutdown(closed, 0)); say(dup(closed)); say(dup2(closed, 50));
+    say(dup3(closed, 50, 0)); say(fcntl(closed, F_GETFL)); say(fcntl(closed, F_DUPFD, 0)); say(close(closed));
+    /* Of these arguments Linux says EINVAL whatever is open. */
+    say(dup3(closed, closed, 0)); say(dup3(closed, 50, 0x40000000)); say(pread(closed, buffer, 1, -1));
+    say(pwritev(closed, &io, 1, -1)); say(preadv2(closed, &io, 1, -2, 0)); say(ftruncate(closed, -1));
+    say(epoll_wait(closed, (void *)buffer, 1, 0)); say(syscall(SYS_execveat, closed, "", 0, 0, AT_EMPTY_PATH));
+    sprintf(buffer, "/proc/self/fd/%d", closed);
+    say(access(buffer, F_OK)); say(readlink(buffer, buffer + 200, 100)); say(open(buffer, O_RDONLY)); say(stat(buffer, &status));
+    /* The last numbers are those that are hidden, in a tree. */
+    for (int number = 1015; number < 1024; number++) { say(write(number, "x", 1)); say(fstat(number, &status)); }
+    DIR *list = opendir("/proc/self/fd");
+    int found = 0;
+    while (readdir(list)) found++;
+    printf("%d numbers\n", found);
+"#;
+
+const WAITED_FOR: &str = r#"
+    int first = open("a", O_RDWR), closed = open("a", O_RDWR), many = epoll_create1(0);
+    close(closed);
+    struct pollfd asked[] = {{closed, POLLIN, 0}, {first, POLLIN, 0}, {-1, POLLIN, 7}};
+    struct timespec while_ = {1, 0};
+    struct timeval as_long = {1, 0};
+    struct epoll_event event = {0};
+    fd_set set;
+    say(poll(asked, 3, 1000)); printf("%x %x %x\n", asked[0].revents, asked[1].revents, asked[2].revents);
+    say(poll(asked, 1, -1)); say(ppoll(asked, 2, &while_, 0)); printf("%x %x\n", asked[0].revents, asked[1].revents);
+    say(poll(asked + 1, 1, 0)); say(poll(0, 1, 0)); say(poll(0, 0, 0));
+    FD_ZERO(&set); FD_SET(first, &set);
+    say(select(closed + 1, &set, 0, 0, &as_long)); say(pselect(closed + 1, 0, &set, 0, &while_, 0));
+    FD_SET(closed, &set);
+    say(select(closed + 1, &set, 0, 0, &as_long)); say(pselect(closed + 1, 0, &set, 0, &while_, 0));
+    FD_ZERO(&set); FD_SET(closed, &set);
+    say(select(closed, &set, 0, 0, &(struct timeval){0})); say(select(-1, &set, 0, 0, &(struct timeval){0}));
+    say(epoll_ctl(many, EPOLL_CTL_ADD, closed, &event)); say(epoll_ctl(many, EPOLL_CTL_ADD, first, &event));
+    say(epoll_ctl(closed, EPOLL_CTL_ADD, first, &event));
+    /* The kernel looks no further than its table of numbers reaches. */
+    dup2(first, 1000); close(1000);
+    for (int number = 1015; number < 1024; number++) {
+        FD_ZERO(&set); FD_SET(number, &set);
+        say(select(1024, &set, 0, 0, &(struct timeval){0}));
+    }
+    say(syscall(SYS_select, 1024, -1L, 0, 0, &(struct timeval){0}));
+"#;
+
+/// The lowest number that is free is given, whoever had it before.
+const GIVEN: &str = r#"
+    int first = open("a", O_RDONLY), second = open("a", O_RDONLY);
+    close(first);
+    int copy = fcntl(1, F_DUPFD, 0);
+    printf("%d %d\n", first == copy, fcntl(copy, F_GETFD));
+    close(copy); close(second);
+    copy = fcntl(1, F_DUPFD_CLOEXEC, first);
+    printf("%d %d\n", first == copy, fcntl(copy, F_GETFD));
+    int next = fcntl(1, F_DUPFD, second);
+    printf("%d %d\n", next - second, fcntl(1, F_DUPFD, second + 5) - second);
+    say(fcntl(1, F_DUPFD, -1)); say(fcntl(1, F_DUPFD, 1 << 20));
+    /* Closing any number of a file gives up the locks that the process has of it. */
+    struct flock lock = {.l_type = F_WRLCK};
+    int locked = open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
+    say(fcntl(locked, F_SETLK, &lock));
+    for (int round = 0; round < 2; round++) {
+        int lower = open("a", O_RDONLY);
+        int third = open("a", O_RDONLY);
+        close(third); close(lower);
+        printf("%d\n", (round ? dup(locked) : fcntl(locked, F_DUPFD, 0)) - lower);
+    }
+    fflush(stdout);
+    if (fork() == 0) { fcntl(locked, F_GETLK, &lock); printf("%d\n", lock.l_type); fflush(stdout); _exit(0); }
+    wait(0);
+    int pair[2];
+    socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
+    struct mmsghdr messages[3] = {0};
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    for (int index = 0; index < 3; index++) { messages[index].msg_hdr.msg_iov = &io; messages[index].msg_hdr.msg_iovlen = 1; }
+    messages[1].msg_hdr.msg_control = control;
+    messages[1].msg_hdr.msg_controllen = sizeof control;
+    struct cmsghdr *part = CMSG_FIRSTHDR(&messages[1].msg_hdr);
+    part->cmsg_level = SOL_SOCKET; part->cmsg_type = SCM_RIGHTS; part->cmsg_len = CMSG_LEN(sizeof(int));
+    int closed = open("a", O_RDONLY);
+    close(closed);
+    *(int *)CMSG_DATA(part) = closed;
+    say(sendmmsg(pair[0], messages, 3, 0)); say(recv(pair[1], buffer, 9, MSG_DONTWAIT)); say(recv(pair[1], buffer, 9, MSG_DONTWAIT));
+    say(sendmmsg(pair[0], messages + 1, 2, 0)); say(recv(pair[1], buffer, 9, MSG_DONTWAIT));
+"#;
+
+const FLAGS: &str = r#"
+    int wrong = 0x40000000, file = open("a", O_RDWR), directory = open("d", O_RDONLY), here = AT_FDCWD;
+    struct statx more;
+    say(fstatat(here, "a", &status, wrong)); say(statx(here, "a", wrong, STATX_ALL, &more));
+    say(statx(here, "a", AT_STATX_SYNC_TYPE, STATX_ALL, &more)); say(statx(here, "a", 0, 0x80000000U, &more));
+    say(linkat(here, "a", here, "b", wrong)); say(unlinkat(here, "a", wrong)); say(fchownat(here, "a", -1, -1, wrong));
+    say(utimensat(here, "a", 0, wrong)); say(syscall(SYS_faccessat2, here, "a", R_OK, wrong)); say(access("a", F_OK));
+    say(fstatat(here, "a", &status, AT_NO_AUTOMOUNT)); say(statx(here, "a", AT_STATX_FORCE_SYNC, STATX_ALL, &more));
+    say(syscall(SYS_faccessat2, here, "a", R_OK, AT_EACCESS)); say(fchownat(here, "", -1, -1, AT_EMPTY_PATH));
+    say(utimensat(here, "", 0, AT_EMPTY_PATH)); say(utimensat(here, "", 0, 0)); say(syscall(SYS_utimensat, file, 0, 0, 0));
+    say(syscall(SYS_faccessat2, here, "", F_OK, AT_EMPTY_PATH)); say(syscall(SYS_faccessat2, file, "", W_OK, AT_EMPTY_PATH));
+    say(syscall(SYS_faccessat2, file, "", 8, AT_EMPTY_PATH)); say(fstatat(here, "", &status, AT_EMPTY_PATH));
+    say(preadv2(file, &io, 1, 0, 0x4000)); say(preadv2(file, &io, 1, 0, RWF_HIPRI)); say(sync_file_range(file, -1, 9, 0));
+    say(sync_file_range(file, 0, 9, 99)); say(posix_fadvise(file, 0, 0, 99)); say(posix_fadvise(file, 0, 0, 3));
+    say(readahead(directory, 0, 9)); say(readahead(file, 0, 9)); say(mmap(0, 4096, PROT_READ, 0, file, 0) == MAP_FAILED ? -1 : 0);
+    int number = 0, blocks = 1;
+    say(ioctl(file, FIONREAD, &number)); printf("%d\n", number); say(ioctl(directory, FIONREAD, &number));
+    say(ioctl(file, FIONBIO, &blocks)); printf("%o\n", fcntl(file, F_GETFL)); say(ioctl(file, TCGETS, buffer));
+    say(fcntl(file, F_GETOWN)); say(fcntl(file, F_GETPIPE_SZ)); say(fcntl(file, 9999));
+    say(copy_file_range(file, 0, file, 0, 3, 0)); say(copy_file_range(directory, 0, file, 0, 3, 0));
+    int appended = open("c", O_CREAT | O_RDWR | O_APPEND, 0644);
+    say(copy_file_range(file, 0, appended, 0, 3, 0)); say(copy_file_range(file, &(off_t){0}, file, &(off_t){100}, 3, 0));
+    say(copy_file_range(file, &(off_t){0}, file, &(off_t){200}, 1000, 0)); fstat(file, &status);
+    printf("%ld\n", (long)status.st_size); say(copy_file_range(file, &(off_t){1000}, file, &(off_t){1001}, 9, 0));
+"#;
+
+const HANDLES: &str = r#"
+    int handle = open("a", O_PATH), link = open("l", O_PATH | O_NOFOLLOW), number = 0;
+    say(lseek(handle, 0, SEEK_SET)); say(fsync(handle)); say(ioctl(handle, FIONREAD, &number)); say(fchmod(handle, 0600));
+    say(fchown(handle, -1, -1)); say(futimens(handle, 0)); say(flock(handle, LOCK_EX)); say(fcntl(handle, F_SETFL, 0));
+    say(fchownat(handle, "", -1, -1, AT_EMPTY_PATH)); say(utimensat(handle, "", 0, AT_EMPTY_PATH));
+    say(fchownat(link, "", -1, -1, AT_EMPTY_PATH)); say(syscall(SYS_faccessat2, handle, "", R_OK, AT_EMPTY_PATH));
+    say(fstat(handle, &status)); say(readlinkat(link, "", buffer, 9)); say(posix_fadvise(handle, 0, 0, 0));
+"#;
+
+const PARTLY_THERE: &str = r#"
+    char *place = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(place + 4096, 4096);
+    int file = open("many", O_CREAT | O_RDWR, 0644);
+    memset(buffer, 'q', 6000);
+    say(write(file, buffer, 6000)); say(pread(file, place + 96, 6000, 0)); say(pread(file, place + 4090, 10, 0));
+    say(pread(file, place + 4096, 10, 0)); say(pwrite(file, place + 4090, 10, 0)); say(pwrite(file, place, 8192, 0));
+    struct iovec three[] = {{buffer, 3}, {place + 4090, 10}, {buffer, 3}};
+    say(preadv(file, three, 3, 0)); say(pwritev(file, three, 3, 10000)); fstat(file, &status); printf("%ld\n", (long)status.st_size);
+    three[1].iov_len = -1;
+    say(preadv(file, three, 3, 0)); say(preadv(file, three, 0, 0)); say(preadv(file, three, -1, 0));
+"#;
+
+const PIPES: &str = r#"
+    struct timespec times[] = {{5, 6}, {7, 8}};
+    mkfifo("p", 0640);
+    int pipe = open("p", O_RDWR | O_NONBLOCK);
+    say(fchmod(pipe, 0604)); stat("p", &status); printf("%o\n", status.st_mode); fstat(pipe, &status); printf("%o\n", status.st_mode);
+    say(futimens(pipe, times)); stat("p", &status); printf("%ld %ld\n", (long)status.st_atime, (long)status.st_mtime);
+    say(utimensat(pipe, "", times + 1, AT_EMPTY_PATH) < 0 ? 0 : 0); say(fchown(pipe, -1, getegid()));
+    say(fchownat(pipe, "", geteuid(), -1, AT_EMPTY_PATH)); say(fchmod(1000, 0600)); say(ftruncate(pipe, 0));
+    say(write(pipe, "words", 5)); say(read(pipe, buffer, 9)); say(unlink("p")); say(fchmod(pipe, 0600)); fstat(pipe, &status);
+    printf("%o %ld\n", status.st_mode, (long)status.st_nlink);
+"#;
+
+/// By descriptors and links; of what is open for writing, or has been mapped so.
+const EXECUTED: &str = r##"
+    char *arguments[] = {"program", "nothing", 0}, *variables[] = {0};
+    copy("/proc/self/exe", "d/program");
+    put("d/script", "#!/bin/sh\nexit 9\n"); put("d/outer", "#!./d/inner one\n"); put("d/inner", "#!/bin/sh\necho $1 ${2##*/} $3; exit 8\n");
+    put("d/none", "#!/none/none\n"); put("d/empty", "#!\n"); symlink("program", "d/link");
+    int directory = open("d", O_RDONLY), program = open("d/program", O_RDONLY), kept = open("d/program", O_RDONLY | O_CLOEXEC);
+    int handle = open("d/program", O_PATH | O_CLOEXEC), script = open("d/script", O_RDONLY), gone = open("d/script", O_RDONLY | O_CLOEXEC);
+    run(execve("d/program", arguments, variables)); run(execve("d/link", arguments, variables));
+    run(syscall(SYS_execveat, directory, "program", arguments, variables, 0));
+    run(syscall(SYS_execveat, directory, "script", arguments, variables, 0));
+    run(syscall(SYS_execveat, directory, "absent", arguments, variables, 0));
+    run(syscall(SYS_execveat, directory, "link", arguments, variables, AT_SYMLINK_NOFOLLOW));
+    run(syscall(SYS_execveat, directory, "program", arguments, variables, 0x40000000));
+    run(fexecve(program, arguments, variables)); run(fexecve(kept, arguments, variables)); run(fexecve(handle, arguments, variables));
+    char *fails[] = {"program", "fails", 0};
+    run(fexecve(program, fails, variables));
+    run(fexecve(script, arguments, variables)); run(fexecve(gone, arguments, variables));
+    run(execve("d/outer", arguments, variables)); run(execve("d/none", arguments, variables)); run(execve("d/empty", arguments, variables));
+    run(execve("d", arguments, variables)); run(execve("a", arguments, variables)); run(execve("", arguments, variables));
+    int written = open("d/program", O_WRONLY);
+    run(execve("d/program", arguments, variables)); run(execve("d/link", arguments, variables)); run(fexecve(program, arguments, variables));
+    close(written);
+    run(execve("d/program", arguments, variables));
+    written = open("d/script", O_RDWR);
+    run(execve("d/script", arguments, variables));
+    close(written);
+    written = open("d/program", O_RDWR);
+    char *mapped = mmap(0, 4096, PROT_READ, MAP_SHARED, written, 0);
+    close(written);
+    run(execve("d/program", arguments, variables));
+    munmap(mapped, 4096);
+    run(execve("d/program", arguments, variables));
+    /* By a child that inherits it, and by one that has another process's word for it. */
+    pid_t other = fork();
+    if (other == 0) { open("d/program", O_WRONLY); raise(SIGSTOP); _exit(0); }
+    waitpid(other, 0, WUNTRACED);
+    run(execve("d/program", arguments, variables));
+    kill(other, SIGCONT);
+    waitpid(other, 0, 0);
+    run(execve("d/program", arguments, variables));
+    /* By one that is killed, and may not be buried yet. */
+    for (int round = 0; round < 10; round++) {
+        if ((other = fork()) == 0) {
+            mmap(0, 4096, PROT_READ, MAP_SHARED, open("d/program", O_RDWR), 0);
+            raise(SIGKILL);
+        }
+        waitpid(other, 0, 0);
+        run(execve("d/program", arguments, variables));
+    }
+    chmod("d/script", 0644);
+    run(execve("d/script", arguments, variables));
+    sprintf(buffer, "/proc/self/fd/%d", program);
+    run(execve(buffer, arguments, variables));
+"##;
+
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <termios.h>
+#include <unistd.h>
+#define say(call) ({ errno = 0; long made = call; printf("%s: %ld, %d\n", #call, made, made < 0 ? errno : 0); })
+#define run(call) ({ \
+    int ended; \
+    fflush(stdout); \
+    pid_t child = fork(); \
+    if (child == 0) { call; printf("%d\n", errno); fflush(stdout); _exit(1); } \
+    waitpid(child, &ended, 0); \
+    printf("%s: %x\n", #call, ended); \
+})
+static void put(const char *name, const char *text) {
+    int file = open(name, O_CREAT | O_WRONLY, 0755);
+    write(file, text, strlen(text));
+    close(file);
+}
+static void copy(const char *from, const char *to) {
+    char bytes[65536];
+    int source = open(from, O_RDONLY), target = open(to, O_CREAT | O_WRONLY, 0755);
+    for (int done; (done = read(source, bytes, sizeof bytes)) > 0;) write(target, bytes, done);
+    close(source);
+    close(target);
+}
+int main(int count, char **words) {
+    char buffer[8192] = "";
+    struct stat status;
+    struct iovec io = {buffer, 1};
+    socklen_t length = sizeof(int);
+    if (strcmp(words[1], "nothing") == 0) {
+        /* Which program it is, if it has a name, and whether it can be opened. */
+        int done = readlink("/proc/self/exe", buffer, sizeof buffer - 1), file = open("/proc/self/exe", O_RDONLY);
+        struct stat other;
+        printf("%d %d\n", done > 0, fstat(file, &other) == 0 && other.st_size > 0);
+        return 7;
+    }
+    if (strcmp(words[1], "fails") == 0) {
+        /* What it runs is what it was, also where the next program has no name either. */
+        static char long_one[200000];
+        memset(long_one, 'x', sizeof long_one - 1);
+        char *too_long[] = {"program", long_one, 0}, *none[] = {0};
+        copy("/proc/self/exe", "d/longer");
+        int longer = open("d/longer", O_WRONLY | O_APPEND);
+        write(longer, "more", 4);
+        close(longer);
+        struct stat before, after;
+        fstat(open("/proc/self/exe", O_RDONLY), &before);
+        say(fexecve(open("d/longer", O_RDONLY), too_long, none));
+        fstat(open("/proc/self/exe", O_RDONLY), &after);
+        printf("%d\n", before.st_size > 0 && before.st_size == after.st_size);
+        return 0;
+    }
+    put("a", "some words");
+    chmod("a", 0644);
+    mkdir("d", 0755);
+    symlink("a", "l");
+    PARTS
+    return 0;
+}
+"#;
+
+/// What the program says in a directory.
+fn said(mut command: Command, part: &str) -> String {
+    let output = command.arg(part).output().expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}{}", text(&output.stdout), text(&output.stderr), output.status)
+}
+
+#[test]
+fn odd_calls_give_what_they_give_on_tmpfs() {
+    let parts = PARTS.map(|(name, code)| format!("if (strcmp(words[1], \"{name}\") == 0) {{ {code} }}\n"));
+    let scratch = Scratch::new();
+    let Some(program) = compiled(&scratch.0, &PROGRAM.replace("PARTS", &parts.concat()), &[]) else { return };
+    let mut wrong = Vec::new();
+    for (part, _) in PARTS {
+        let (hidden, tmpfs) = (Scratch::new(), Scratch::below(Path::new("/dev/shm")));
+        let mut there = Command::new(&program);
+        there.current_dir(&tmpfs.0);
+        let here = run_in_tree(&hidden.0, &["--size", "16M"], program.to_str().expect("plain letters"));
+        let (ours, theirs) = (said(here, part), said(there, part));
+        let differs = |(ours, theirs): (&str, &str)| (ours != theirs).then(|| format!("{part}: {ours} / {theirs}"));
+        wrong.extend(ours.lines().zip(theirs.lines()).filter_map(differs));
+        if ours.lines().count() != theirs.lines().count() {
+            wrong.push(format!("{part}: {ours} / {theirs}"));
+        }
+    }
+    assert!(wrong.is_empty(), "left is the tree: {wrong:#?}");
+}
+
+/// Threads open and close files while another one makes children, which have the numbers of one moment.
+const FORKS: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static volatile int over;
+static void *open_and_close(void *name) {
+    while (!over) {
+        int first = open(name, O_CREAT | O_RDWR, 0644), second = open(name, O_RDWR);
+        close(first);
+        close(second);
+    }
+    return 0;
+}
+int main(void) {
+    char *names[] = {"a", "b", "c"}, *arguments[] = {"true", 0};
+    pthread_t threads[3];
+    int wrong = 0, status;
+    for (int index = 0; index < 3; index++) pthread_create(&threads[index], 0, open_and_close, names[index]);
+    for (int round = 0; round < 60; round++) {
+        pid_t child;
+        if (round % 2) {
+            wrong += posix_spawnp(&child, "true", 0, 0, arguments, environ) != 0;
+        } else if ((child = fork()) == 0) {
+            int wrong = 0;
+            for (int file = 0; file < 20; file++) wrong += open("d", O_CREAT | O_RDWR, 0644) < 0;
+            _exit(wrong);
+        }
+        waitpid(child, &status, 0);
+        wrong += status != 0;
+    }
+    over = 1;
+    for (int index = 0; index < 3; index++) pthread_join(threads[index], 0);
+    printf("%d\n", wrong);
+}
+"#;
+
+#[test]
+fn children_have_the_numbers_that_their_process_has() {
+    let scratch = Scratch::new();
+    let Some(program) = compiled(&scratch.0, FORKS, &["-pthread"]) else { return };
+    let hidden = Scratch::new();
+    let command = run_in_tree(&hidden.0, &["--size", "16M"], program.to_str().expect("plain letters"));
+    assert_eq!(said(command, ""), "0\nexit status: 0");
+}
