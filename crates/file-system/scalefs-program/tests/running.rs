@@ -591,8 +591,7 @@ fn nothing_is_left_however_it_ends() {
     let hidden = Scratch::new();
     let mut running = run_in_tree(&hidden.0, SMALL, "sleep").arg("100").spawn().expect("it starts");
     child_of(running.id());
-    let started = Instant::now();
     kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).expect("it runs");
+    // It would end by itself with 0.
     assert_eq!(running.wait().expect("ours").code(), Some(128 + Signal::SIGTERM as i32));
-    assert!(started.elapsed() < Duration::from_secs(10));
 }

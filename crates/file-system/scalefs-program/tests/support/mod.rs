@@ -90,10 +90,10 @@ impl Mounted {
     }
 
     /// Unmounts what nobody uses. A child that another test starts at this moment has all our descriptors until it is a program of
-    /// its own, so "in use" is believed after a second only.
+    /// its own, so "in use" is believed after half a minute only.
     pub fn unmount(&self) -> Output {
         let mut output = self.unmount_once();
-        for _ in 0..100 {
+        for _ in 0..3000 {
             if !String::from_utf8_lossy(&output.stderr).contains("is in use") {
                 break;
             }
