@@ -6,19 +6,25 @@ use std::time::{Duration, Instant};
 /// After this number of looks for nothing, a domain sleeps between looks.
 const LOOKS: u32 = 200;
 const SLEEP: Duration = Duration::from_micros(50);
+/// So many looks are for the processor alone, as long as no one else wants it.
+const SPINS: u32 = 100;
+/// Who offers the processor and has it back sooner was alone on it.
+const ALONE: Duration = Duration::from_micros(1);
 
 /// A domain's clock, and how often it has waited for nothing.
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
     looks: Cell<u32>,
+    /// Looks before the processor is offered to others.
+    spins: Cell<u32>,
     /// Others run on this thread, and get their turns elsewhere.
     is_shared: Cell<bool>,
 }
 
 impl Default for Clock {
     fn default() -> Clock {
-        Clock { start: Instant::now(), looks: Cell::new(0), is_shared: Cell::new(false) }
+        Clock { start: Instant::now(), looks: Cell::new(0), spins: Cell::new(0), is_shared: Cell::new(false) }
     }
 }
 
@@ -40,7 +46,15 @@ impl Clock {
         }
         let looks = self.looks.get();
         self.looks.set(looks.saturating_add(1));
-        if looks < LOOKS { std::thread::yield_now() } else { std::thread::sleep(SLEEP) }
+        if looks < self.spins.get() {
+            std::hint::spin_loop();
+        } else if looks < LOOKS {
+            let offered = Instant::now();
+            std::thread::yield_now();
+            self.spins.set(if offered.elapsed() < ALONE { SPINS } else { 0 });
+        } else {
+            std::thread::sleep(SLEEP);
+        }
     }
 
     /// A message has come: others will.

@@ -167,14 +167,16 @@ impl<M: Memory> Transport for Rings<M> {
         message.clear();
         let Some(peer) = self.peer(from) else { return false };
         let mut receiver = peer.receivers[class as usize].borrow_mut();
-        message.resize(receiver.layout().longest_message_bytes(), 0);
-        let received = receiver.receive(message);
-        let length = self.keep(received).flatten();
-        message.truncate(length.unwrap_or(0));
-        if length.is_some() {
+        let limit = receiver.layout().longest_message_bytes();
+        // Most looks find nothing, so no room is made before something is there.
+        let received = receiver.receive_parts(limit, |part| message.extend_from_slice(part));
+        let has_come = self.keep(received).flatten().is_some();
+        if has_come {
             self.clock.has_come();
+        } else {
+            message.clear();
         }
-        length.is_some()
+        has_come
     }
 
     fn receive(&self, classes: &[Class], message: &mut Vec<u8>) -> Option<(Class, DomainNumber)> {

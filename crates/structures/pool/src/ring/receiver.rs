@@ -17,6 +17,8 @@ pub struct Receiver<M> {
     /// Number of lines of which the sender was informed.
     reported: u64,
     suspicion: Suspicion,
+    /// What lay in the place of the next line when it was last found to be old: most looks find the same.
+    old: Option<line::Bytes>,
 }
 
 impl<M: Memory> Receiver<M> {
@@ -26,7 +28,7 @@ impl<M: Memory> Receiver<M> {
     /// [`RingError::Layout`], and faults of memory.
     pub fn new(memory: M, layout: Layout) -> Result<Receiver<M>, RingError> {
         layout.declare(&memory)?;
-        Ok(Receiver { memory, layout, next: 0, reported: 0, suspicion: Suspicion::default() })
+        Ok(Receiver { memory, layout, next: 0, reported: 0, suspicion: Suspicion::default(), old: None })
     }
 
     /// Lines that were taken.
@@ -49,13 +51,33 @@ impl<M: Memory> Receiver<M> {
     /// # Errors
     /// [`RingError::TooLong`] if `into` is too short, and the message stays; [`RingError::Damaged`], and faults of memory.
     pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<usize>, RingError> {
+        let mut length = 0;
+        self.receive_parts(into.len(), |part| {
+            if let Some(place) = into.get_mut(length..length + part.len()) {
+                place.copy_from_slice(part);
+            }
+            length += part.len();
+        })
+    }
+
+    /// The same for who keeps no room ready: hands out the parts of the message, at most 56 bytes each, in their order, and returns its
+    /// length. Without a message, and with an error, what was handed out is none.
+    ///
+    /// # Errors
+    /// [`RingError::TooLong`] if the message has more than `limit` bytes, and the message stays; else as [`Receiver::receive`].
+    pub fn receive_parts(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> Result<Option<usize>, RingError> {
         let (mut length, mut count) = (0, 0);
         loop {
             let number = self.next + count;
             let at = self.layout.slot(number);
             let bytes = self.look(at)?;
+            if count == 0 && self.old == Some(bytes) {
+                self.suspicion.clear();
+                return Ok(None);
+            }
             match line::decode(self.layout.salt, &bytes, number) {
                 Seen::Old => {
+                    self.old = if count == 0 { Some(bytes) } else { None };
                     self.suspicion.clear();
                     return Ok(None);
                 }
@@ -66,9 +88,7 @@ impl<M: Memory> Receiver<M> {
                 Seen::Impossible => return Err(RingError::Damaged { at }),
                 Seen::Whole { payload, is_last } => {
                     self.memory.accept(at, LINE_BYTES, number + 1);
-                    if let Some(place) = into.get_mut(length..length + payload.len()) {
-                        place.copy_from_slice(payload);
-                    }
+                    take(payload);
                     length += payload.len();
                     count += 1;
                     if is_last {
@@ -81,10 +101,11 @@ impl<M: Memory> Receiver<M> {
             }
         }
         self.suspicion.clear();
-        if length > into.len() {
-            return Err(RingError::TooLong { length, limit: into.len() });
+        if length > limit {
+            return Err(RingError::TooLong { length, limit });
         }
         self.next += count;
+        self.old = None;
         if self.next - self.reported >= self.layout.tell_after() {
             self.tell()?;
         }
