@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import lanes
+import no_std
 import rust_tests
 from lanes import BUILDING, Seconds
 from rust import Toolchain
@@ -149,7 +150,7 @@ def test(cargo: str, whole: bool) -> list[str]:
     count = worker_count()
     with tempfile.TemporaryDirectory(prefix="commutant-tests-") as name:
         folder = Path(name)
-        pieces = [rust_tests.tests(cargo, kept, whole), *linters(cargo)]
+        pieces = [rust_tests.tests(cargo, kept, whole), *linters(cargo), *no_std.pieces(cargo)]
         pieces += python_tests(folder, kept, whole, 3 * count)
         if whole:
             pieces += [rust_tests.documentation(cargo), rust_tests.histories(cargo, kept)]
