@@ -33,6 +33,7 @@ pub(crate) const S_IFDIR: u64 = 0o040_000;
 pub(crate) const S_IFCHR: u64 = 0o020_000;
 pub(crate) const S_IFIFO: u64 = 0o010_000;
 
+pub(crate) const EMFILE: i32 = 24;
 pub(crate) const ENOSYS: i32 = 38;
 pub(crate) const ENOTTY: i32 = 25;
 pub(crate) const ENOEXEC: i32 = 8;

@@ -6,7 +6,6 @@ use scalefs::{
 
 use crate::constants::*;
 use crate::dispatch::{After, Answer};
-use crate::entry::TRACKED;
 use crate::guarded;
 use crate::home::Home;
 use crate::instance;
@@ -66,7 +65,7 @@ pub(crate) fn close(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
 /// Another number for one of ours, the lowest from one on.
 fn duplicate(thread: &Thread, number: u32, lowest: u64, closes: bool) -> Result<u64, Errno> {
     let home = thread.home();
-    let lowest = u32::try_from(lowest).ok().filter(|lowest| (*lowest as usize) < TRACKED).ok_or(Errno::EINVAL)?;
+    let lowest = u32::try_from(lowest).ok().filter(|lowest| numbers::is_allowed(home, *lowest)).ok_or(Errno::EINVAL)?;
     let reserved = numbers::reserve(home, lowest)?;
     let choice = NumberChoice::LowestFrom(reserved.number);
     let given = instance::call(thread, |call| data::duplicate(call, number, choice, on_exec(closes)))?;
@@ -102,7 +101,7 @@ pub(crate) fn dup_to(thread: &mut Thread, call: (u64, [u64; 6]), is_dup3: bool) 
         if old == new {
             return Answer::of(data_is_open(thread, old).map(|()| u64::from(new)));
         }
-        if new as usize >= TRACKED {
+        if !numbers::is_allowed(home, new) {
             return Answer::error(Errno::EBADF);
         }
         let placed = {
@@ -117,7 +116,14 @@ pub(crate) fn dup_to(thread: &mut Thread, call: (u64, [u64; 6]), is_dup3: bool) 
         return Answer::of(done);
     }
     // The kernel's: what was ours at the new number is closed once it has.
-    Answer::issue(thread, call.0, call.1, After::Replaced)
+    match numbers::replace(home, call) {
+        Some(Ok(given)) => {
+            replaced(thread, given);
+            Answer::Done(given as i64)
+        }
+        Some(Err(errno)) => Answer::number(errno),
+        None => Answer::issue(thread, call.0, call.1, After::Replaced),
+    }
 }
 
 fn data_is_open(thread: &Thread, number: u32) -> Result<(), Errno> {

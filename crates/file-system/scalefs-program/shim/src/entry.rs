@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a call:  rax, rdi, rsi, rdx, r10, r8, r9 as for the instruction `syscall`, rcx: where the program goes on
-//!    │ not ours by its number, or by its descriptor          ─► syscall on the program's own stack ─► on
+//!    │ not ours by its number, or by its descriptor          ─► syscall on the program's own stack ─► on, but for EMFILE (`after`)
 //!    ▼
 //! registers ─► the thread's own stack ─► dispatch::call ─┬─ answered ─────────────────────────► on
 //!                                                       └─ to be issued, changed perhaps ─► syscall on the program's own stack
@@ -19,6 +19,7 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+use crate::constants::EMFILE;
 use crate::dispatch;
 use crate::signals;
 use crate::start;
@@ -149,11 +150,14 @@ scalefs_entry:
     add r11, gs:[{ours}]
     cmp byte ptr [r11], 0
     jne 6f
-5:  lea rsp, [rsp - 136]
+5:  lea rsp, [rsp - 144]
     mov [rsp], rcx
+    mov [rsp + 8], rax
     syscall
     mov rcx, [rsp]
-    lea rsp, [rsp + 136]
+    cmp rax, -{no_number}
+    je 14f
+    lea rsp, [rsp + 144]
     jmp rcx
 4:  syscall
     ud2
@@ -287,8 +291,10 @@ scalefs_issue_window:
     .globl scalefs_issue_window_end
 scalefs_issue_window_end:
 10: syscall
-    cmp qword ptr [rsp + 64], 1
+    cmp qword ptr [rsp + 64], {nothing}
     jne 11f
+    cmp rax, -{no_number}
+    je 11f
     mov rcx, [rsp]
     mov rdi, [rsp + 8]
     mov rsi, [rsp + 16]
@@ -313,12 +319,20 @@ scalefs_issue_window_end:
     mov r8, [rsp + 40]
     mov r9, [rsp + 48]
     lea rsp, [rsp + 216]
-    mov gs:[{user_rsp}], rsp
+15: mov gs:[{user_rsp}], rsp
     mov rsp, gs:[{stack_top}]
     scalefs_save_frame
     mov rdi, rsp
     call {after}
     jmp 22b
+
+    /* no number was left for a call that was passed on: `after` hears of it */
+14: mov dword ptr gs:[{in_call}], 1
+    mov r11, [rsp + 8]
+    mov gs:[{issued} + 8], r11
+    mov qword ptr gs:[{issued}], {nothing}
+    lea rsp, [rsp + 144]
+    jmp 15b
 
     /* rdi: number, rsi: arguments, rdx: the thread that is to run in the child, which shares the memory. Returns in the parent */
     .globl scalefs_clone
@@ -405,6 +419,8 @@ scalefs_restorer:
     signalled = sym signals::signalled,
     classes = sym dispatch::CLASSES,
     known_calls = const KNOWN_CALLS,
+    nothing = const dispatch::After::Nothing as u32,
+    no_number = const EMFILE,
     tracked = const TRACKED,
     ours = const offset_of!(Thread, ours),
     in_call = const offset_of!(Thread, in_call),

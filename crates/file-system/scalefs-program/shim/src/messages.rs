@@ -1,4 +1,5 @@
-//! Messages of sockets: descriptors of ours cannot go with them, since who receives one has a number of the kernel's alone.
+//! Messages of sockets: descriptors of ours cannot go with them, since who receives one has a number of the kernel's alone. The
+//! kernel gives numbers to those that come.
 
 use scalefs::Errno;
 
@@ -6,10 +7,12 @@ use crate::dispatch::{After, Answer};
 use crate::guarded;
 use crate::home::Home;
 use crate::instance::planted;
+use crate::numbers;
 use crate::threads::Thread;
 
-/// `sendmmsg`; the other one is `sendmsg`.
+/// `sendmmsg` and `recvmmsg`; the others are `sendmsg` and `recvmsg`.
 const SEND_MANY: u64 = 307;
+const RECEIVE_MANY: u64 = 299;
 /// Messages of one call at most (Linux: `UIO_MAXIOV`).
 const MOST_MESSAGES: u64 = 1024;
 /// `struct msghdr` in words, and the bytes of `struct mmsghdr`.
@@ -31,8 +34,7 @@ pub(crate) fn send(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     if home.numbers.is_ours(socket) {
         return Answer::error(Errno::ENOTSOCK);
     }
-    let messages = if call.0 == SEND_MANY { u64::from(count as u32).min(MOST_MESSAGES) } else { 1 };
-    let refused = (0..messages).find_map(|index| match check(home, at.wrapping_add(index * BYTES_OF_MANY)) {
+    let refused = headers(call.0 == SEND_MANY, at, count).find_map(|(index, at)| match check(home, at) {
         // The kernel says what is wrong with what cannot be read.
         Ok(()) | Err(Errno::EFAULT) => None,
         Err(errno) => Some((index, errno)),
@@ -45,6 +47,25 @@ pub(crate) fn send(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
         None => {}
     }
     Answer::issue(thread, call.0, arguments, After::Nothing)
+}
+
+/// Where the headers of messages lie.
+fn headers(are_many: bool, at: u64, count: u64) -> impl Iterator<Item = (u64, u64)> {
+    let messages = if are_many { u64::from(count as u32).min(MOST_MESSAGES) } else { 1 };
+    (0..messages).map(move |index| (index, at.wrapping_add(index * BYTES_OF_MANY)))
+}
+
+/// recvmsg, recvmmsg. Descriptors for which the kernel has no number are lost, so it gets all that are free before.
+pub(crate) fn receive(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
+    let [_, at, count, ..] = call.1;
+    let has_room = |at| {
+        let header = guarded::read_value::<[u64; HEADER_WORDS]>(at);
+        header.is_ok_and(|header| header[CONTROL] != 0 && header[CONTROL_BYTES] >= PART_BYTES + NUMBER_BYTES)
+    };
+    if headers(call.0 == RECEIVE_MANY, at, count).any(|(_, at)| has_room(at)) {
+        numbers::give_back(thread.home());
+    }
+    Answer::issue(thread, call.0, call.1, After::Nothing)
 }
 
 /// Whether a message has no descriptor of ours in it.

@@ -68,7 +68,7 @@ fn at_kernel(
 
 /// Whether a call is one of those that open.
 fn is_open(after: After) -> bool {
-    matches!(after, After::NewNumber | After::NewNumberClosed)
+    after == After::NewNumber
 }
 
 /// A call on objects in the tree.
@@ -145,8 +145,7 @@ pub(crate) fn open(
     {
         return answer;
     }
-    let after = if flags & O_CLOEXEC != 0 { After::NewNumberClosed } else { After::NewNumber };
-    let answer = with_path(thread, call, (directory, index), follow, after, |thread, from, path| {
+    let answer = with_path(thread, call, (directory, index), follow, After::NewNumber, |thread, from, path| {
         open_in_tree(thread, from, path, flags, mode as u32)
     });
     if answer == Answer::error(Errno::ENXIO) {

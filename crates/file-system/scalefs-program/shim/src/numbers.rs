@@ -5,8 +5,9 @@
 //! placeholder in    yes      no      yes or no: it stays when ours is closed, so that open and close ask the kernel nothing
 //! the kernel
 //! ```
-//! A number that the kernel gives while a lower one with a placeholder is free moves down to it. What the kernel has that we have not
-//! seen (received in a message, for instance) is found when its number is asked for.
+//! A number that the kernel gives while a lower one with a placeholder is free moves down to it. Where the kernel has none left, it
+//! gets those that are free back, and is asked again ([`give_back`]). What the kernel has that we have not seen (received in a message,
+//! for instance) is found when its number is asked for.
 //!
 //! A placeholder of a number that is free, and what is hidden, are files for the kernel: calls on such numbers are answered here, with
 //! EBADF, by which arguments they have ([`Numbers::is_closed`]).
@@ -15,6 +16,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use scalefs::Errno;
 
+use crate::constants::EMFILE;
 use crate::entry::TRACKED;
 use crate::home::Home;
 use crate::instance;
@@ -25,9 +27,10 @@ const LISTS: u8 = 2;
 const CLOSED: u8 = 3;
 const KERNEL: u8 = 1;
 const PLACED: u8 = 2;
+const F_GETFD: u64 = 1;
 const F_DUPFD_CLOEXEC: u64 = 1030;
+const FD_CLOEXEC: i64 = 1;
 const O_CLOEXEC: u64 = 0o2_000_000;
-const EMFILE: i32 = 24;
 
 /// See the module's head.
 pub(crate) struct Numbers {
@@ -38,6 +41,8 @@ pub(crate) struct Numbers {
     state: [AtomicU8; TRACKED],
     /// Atomic: no number from here on was ever touched.
     end: AtomicU32,
+    /// Atomic: no number from here on may be given, as far as we know.
+    limit: AtomicU32,
 }
 
 impl Numbers {
@@ -47,6 +52,7 @@ impl Numbers {
             ours: [const { AtomicU8::new(0) }; TRACKED],
             state: [const { AtomicU8::new(0) }; TRACKED],
             end: AtomicU32::new(0),
+            limit: AtomicU32::new(0),
         }
     }
 
@@ -148,6 +154,26 @@ impl Numbers {
         }
     }
 
+    /// What the kernel gives no number from on, which others may have changed.
+    pub(crate) fn look_at_limit(&self) {
+        const OPEN_FILES: u64 = 7;
+        let mut limits = [0_u64; 2];
+        system::call(number::GETRLIMIT, [OPEN_FILES, limits.as_mut_ptr() as u64, 0, 0, 0, 0]);
+        self.limit.store(limits[0].min(TRACKED as u64) as u32, Ordering::Relaxed);
+    }
+
+    /// Takes the placeholder of a number away that is free. The caller has the lock.
+    fn take_away(&self, number: u32) {
+        system::call(number::CLOSE, [u64::from(number), 0, 0, 0, 0, 0]);
+        self.note_closed(u64::from(number));
+    }
+
+    /// Numbers that are free, with placeholders.
+    fn kept(&self, first: u32) -> impl Iterator<Item = u32> {
+        let end = self.end.load(Ordering::Relaxed);
+        (first..end).filter(|number| self.has(*number, PLACED) && self.is_free(*number))
+    }
+
     fn is_free(&self, number: u32) -> bool {
         self.ours[number as usize].load(Ordering::Relaxed) != OURS
             && !self.has(number, KERNEL)
@@ -163,6 +189,7 @@ impl Numbers {
     pub(crate) fn copy_from(&self, other: &Numbers) {
         let end = other.end.load(Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
+        self.limit.store(other.limit.load(Ordering::Relaxed), Ordering::Relaxed);
         for number in 0..end as usize {
             self.ours[number].store(other.ours[number].load(Ordering::Relaxed), Ordering::Relaxed);
             self.state[number].store(other.state[number].load(Ordering::Relaxed), Ordering::Relaxed);
@@ -202,7 +229,8 @@ pub(crate) fn reserve(home: &Home, lowest: u32) -> Result<Reserved<'_>, Errno> {
     let _lock = home.lock();
     let mut from = lowest;
     loop {
-        let number = (from..TRACKED as u32).find(|number| numbers.is_free(*number)).ok_or(Errno::EMFILE)?;
+        let end = numbers.limit.load(Ordering::Relaxed);
+        let number = (from..end).find(|number| numbers.is_free(*number)).ok_or(Errno::EMFILE)?;
         if numbers.has(number, PLACED) {
             numbers.set_ours(number);
             return Ok(Reserved { home, number });
@@ -217,6 +245,29 @@ pub(crate) fn reserve(home: &Home, lowest: u32) -> Result<Reserved<'_>, Errno> {
         // The kernel has the lower one, without our having seen that.
         numbers.set(number, KERNEL);
         from = lowest;
+    }
+}
+
+/// The kernel has refused a number, or is to give many by itself: it gets back all that are free, and its limit is looked at again.
+/// Whether there are more numbers now.
+pub(crate) fn give_back(home: &Home) -> bool {
+    if instance::planted("shim: placeholders are never given back") {
+        return false;
+    }
+    let numbers = &home.numbers;
+    let _lock = home.lock();
+    let limit = numbers.limit.load(Ordering::Relaxed);
+    numbers.look_at_limit();
+    let has_risen = numbers.limit.load(Ordering::Relaxed) > limit;
+    numbers.kept(0).inspect(|number| numbers.take_away(*number)).count() > 0 || has_risen
+}
+
+/// Whether a number is below the limit.
+pub(crate) fn is_allowed(home: &Home, number: u32) -> bool {
+    let is_below = || number < home.numbers.limit.load(Ordering::Relaxed);
+    is_below() || {
+        home.numbers.look_at_limit();
+        is_below()
     }
 }
 
@@ -252,8 +303,23 @@ pub(crate) fn place_over(home: &Home, number: u32) -> Result<(), Errno> {
     Ok(())
 }
 
+/// dup2 and dup3 of the kernel's to a number that has a placeholder: no one takes that away, or puts something there, in the middle
+/// of it. None for another number.
+pub(crate) fn replace(home: &Home, (call, arguments): (u64, [u64; 6])) -> Option<Result<u64, i32>> {
+    let new = arguments[1] as u32;
+    let numbers = &home.numbers;
+    let _lock = home.lock();
+    if new as usize >= TRACKED || !numbers.has(new, PLACED) {
+        return None;
+    }
+    Some(system::try_call(call, arguments).inspect(|_| {
+        numbers.clear(new, PLACED);
+        numbers.set(new, KERNEL);
+    }))
+}
+
 /// The kernel has given a number: moves it down to the lowest free one with a placeholder.
-pub(crate) fn settle(home: &Home, given: u64, closes_on_exec: bool) -> u64 {
+pub(crate) fn settle(home: &Home, given: u64) -> u64 {
     let numbers = &home.numbers;
     let Ok(number) = u32::try_from(given) else { return given };
     if number as usize >= TRACKED || instance::planted("shim: what the kernel opens stays where it is") {
@@ -265,12 +331,11 @@ pub(crate) fn settle(home: &Home, given: u64, closes_on_exec: bool) -> u64 {
     if !numbers.is_ours(given) {
         numbers.free(number);
     }
-    let end = numbers.end.load(Ordering::Relaxed).min(number);
-    let lower = (0..end).find(|lower| numbers.has(*lower, PLACED) && numbers.is_free(*lower));
-    let Some(lower) = lower else {
+    let Some(lower) = numbers.kept(0).next().filter(|lower| *lower < number) else {
         numbers.set(number, KERNEL);
         return given;
     };
+    let closes_on_exec = system::call(number::FCNTL, [given, F_GETFD, 0, 0, 0, 0]) & FD_CLOEXEC != 0;
     let flags = if closes_on_exec { O_CLOEXEC } else { 0 };
     match system::try_call(number::DUP3, [given, u64::from(lower), flags, 0, 0, 0]) {
         Ok(_) => {
@@ -294,11 +359,8 @@ pub(crate) fn make_room(home: &Home, lowest: u64) {
     }
     let numbers = &home.numbers;
     let _lock = home.lock();
-    let end = numbers.end.load(Ordering::Relaxed);
-    let lowest = u32::try_from(lowest).unwrap_or(end);
-    if let Some(number) = (lowest..end).find(|number| numbers.has(*number, PLACED) && numbers.is_free(*number)) {
-        system::call(number::CLOSE, [u64::from(number), 0, 0, 0, 0, 0]);
-        numbers.note_closed(u64::from(number));
+    if let Some(number) = u32::try_from(lowest).ok().and_then(|lowest| numbers.kept(lowest).next()) {
+        numbers.take_away(number);
     }
 }
 
@@ -315,14 +377,12 @@ pub(crate) fn stay(home: &Home, given: u64) {
 /// What a new program finds that the kernel has, among the lowest numbers.
 pub(crate) fn begin(home: &Home) {
     home.numbers.hide();
+    home.numbers.look_at_limit();
     const LOOKED_AT: usize = 64;
     const POLLNVAL: u64 = 0x20;
-    const OPEN_FILES: u64 = 7;
     let mut looked_at: [u64; LOOKED_AT] = core::array::from_fn(|number| number as u64);
-    let mut limits = [0_u64; 2];
-    system::call(number::GETRLIMIT, [OPEN_FILES, limits.as_mut_ptr() as u64, 0, 0, 0, 0]);
     // Asked for more than may be open, the kernel looks at none. What is not looked at is found when its number is asked for.
-    let count = (LOOKED_AT as u64).min(limits[0]);
+    let count = (LOOKED_AT as u64).min(home.numbers.limit.load(Ordering::Relaxed).into());
     if system::call(number::POLL, [looked_at.as_mut_ptr() as u64, count, 0, 0, 0, 0]) < 0 {
         return;
     }

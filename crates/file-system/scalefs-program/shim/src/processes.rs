@@ -27,6 +27,8 @@ use crate::threads::Thread;
 /// Its children have other numbers.
 const CLONE_NEWPID: u64 = 0x2000_0000;
 const CLONE_VM: u64 = 0x100;
+/// The parent gets a number for the child.
+const CLONE_PIDFD: u64 = 0x1000;
 /// The working directory and the mask of permission bits; and descriptors.
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
@@ -95,6 +97,9 @@ pub(crate) fn clone(thread: &mut Thread, frame: &mut Frame) -> Answer {
     let common = if wanted.flags & CLONE_THREAD != 0 { CLONE_FS | CLONE_FILES } else { 0 };
     if wanted.flags & (CLONE_FS | CLONE_FILES) != common {
         return Answer::error(Errno::EINVAL);
+    }
+    if wanted.flags & CLONE_PIDFD != 0 {
+        numbers::make_room(thread.home(), 0);
     }
     let made = match wanted.flags & (CLONE_VM | CLONE_THREAD) {
         0 => fork(thread, frame, wanted),

@@ -92,9 +92,8 @@ pub(crate) fn open(thread: &mut Thread, call: (u64, [u64; 6]), at: (u64, usize),
     system::call(MKNOD, [path.as_ptr() as u64, S_IFIFO | 0o600, 0, 0, 0, 0]);
     // It may wait for who opens the other end.
     let place = paths::for_kernel(thread.kept_room(), &path[..length]);
-    let after = if flags & O_CLOEXEC != 0 { After::NewNumberClosed } else { After::NewNumber };
     let flags = flags & !(O_CREAT | O_EXCL | O_TRUNC);
-    Answer::issue(thread, OPENAT, [WORKING_DIRECTORY, place, flags, 0, 0, 0], after)
+    Answer::issue(thread, OPENAT, [WORKING_DIRECTORY, place, flags, 0, 0, 0], After::NewNumber)
 }
 
 /// The number of the descriptor that stands for a pipe, or the first that is free.

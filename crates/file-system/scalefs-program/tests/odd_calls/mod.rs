@@ -6,10 +6,12 @@ use std::process::Command;
 use crate::support::{Scratch, compiled, run_in_tree};
 
 /// What each part looks at: its name, by which the program is called, and its code. `say` prints a call and what it returned.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 10] = [
     ("numbers at which nothing is open", CLOSED),
     ("what waits with such a number", WAITED_FOR),
     ("numbers that the kernel gives", GIVEN),
+    ("numbers at the limit", AT_THE_LIMIT),
+    ("limits that change", LIMITS),
     ("flags and paths that are empty", FLAGS),
     ("descriptors that only stand for a file", HANDLES),
     ("memory that is there in part", PARTLY_THERE),
@@ -118,6 +120,78 @@ const GIVEN: &str = r#"
     *(int *)CMSG_DATA(part) = closed;
     say(sendmmsg(pair[0], messages, 3, 0)); say(recv(pair[1], buffer, 9, MSG_DONTWAIT)); say(recv(pair[1], buffer, 9, MSG_DONTWAIT));
     say(sendmmsg(pair[0], messages + 1, 2, 0)); say(recv(pair[1], buffer, 9, MSG_DONTWAIT));
+"#;
+
+/// What a program has closed is free for all calls that give a number: of three, and of all that the limit allows.
+const AT_THE_LIMIT: &str = r#"
+    int numbers[64], count, closed, pair[2], listening = socket(AF_UNIX, SOCK_STREAM, 0), more[2], terminal = posix_openpt(O_RDWR);
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t name_bytes = sizeof name;
+    sigset_t none;
+    sigemptyset(&none);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){64, 1024});
+    bind(listening, (void *)&name, sizeof name.sun_family); listen(listening, 9);
+    getsockname(listening, (void *)&name, &name_bytes);
+    socketpair(AF_UNIX, SOCK_DGRAM, 0, more);
+    int way = dup(1), to = socket(AF_UNIX, SOCK_STREAM, 0), other = socket(AF_UNIX, SOCK_STREAM, 0);
+    connect(to, (void *)&name, name_bytes); connect(other, (void *)&name, name_bytes);
+    int watching = signalfd(-1, &none, 0);
+    unlockpt(terminal);
+    for (closed = 3; closed <= 64; closed += 61) {
+        gives(syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); gives(accept4(listening, 0, 0, SOCK_CLOEXEC));
+        gives(epoll_create1(EPOLL_CLOEXEC)); gives(eventfd(0, 0)); gives(eventfd(0, EFD_CLOEXEC)); gives(syscall(SYS_eventfd, 0));
+        gives(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)); gives(signalfd(-1, &none, SFD_CLOEXEC)); gives(inotify_init1(IN_CLOEXEC));
+        gives(memfd_create("m", MFD_CLOEXEC)); gives(memfd_create("m", 0)); gives(syscall(SYS_userfaultfd, O_CLOEXEC | 1));
+        gives(syscall(SYS_fanotify_init, 1, 0)); gives(syscall(SYS_pidfd_open, getpid(), 0)); gives(syscall(SYS_fsopen, "tmpfs", 1));
+        gives(syscall(SYS_open_tree, AT_FDCWD, "/dev", O_CLOEXEC)); gives(syscall(433, AT_FDCWD, "/dev/shm", 1));
+        gives(syscall(444, (unsigned long[]){1}, 8, 0)); gives(syscall(SYS_mq_open, "limit", O_CREAT | O_RDWR, 0600, 0L));
+        syscall(SYS_mq_unlink, "limit"); gives(dup(way)); gives(fcntl(way, F_DUPFD_CLOEXEC, 0)); gives(fcntl(way, F_DUPFD, 20));
+        gives(open("/dev/null", O_RDONLY)); gives(open("/dev/null", O_RDONLY | O_CLOEXEC)); gives(open("/proc/self/fd", O_RDONLY));
+        gives(open("/proc/self/fd", O_RDONLY | O_CLOEXEC)); gives(open("a", O_RDONLY)); gives(creat("d/made", 0644));
+        say(once_closed(signalfd(watching, &none, 0)) - watching);
+        gives_two(pipe2(pair, O_CLOEXEC)); gives_two(pipe(pair)); gives_two(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+        gives_two(receive(more, way, pair));
+        gives_two(({ pair[1] = -1; struct clone_args how = {.flags = CLONE_PIDFD, .pidfd = (unsigned long)pair, .exit_signal = SIGCHLD};
+            long child = syscall(SYS_clone3, &how, sizeof how); if (child == 0) _exit(0); child > 0 ? waitpid(child, 0, 0) * 0 : child; }));
+    }
+    closed = 64;
+    gives(ioctl(terminal, 0x5441, O_RDWR | O_NOCTTY));
+    /* Who is executed is read by a number, too. */
+    for (count = 0; (numbers[count] = open("a", O_RDONLY | O_CLOEXEC)) >= 0; count++);
+    while (count > 0) close(numbers[--count]);
+    fflush(stdout);
+    execl("/bin/echo", "echo", "executed", (char *)0);
+    printf("%d\n", errno);
+"#;
+
+/// A limit that falls below what is open, and rises.
+const LIMITS: &str = r#"
+    int files[100], index, last, number;
+    struct rlimit old = {0};
+    for (index = 0; index < 100; index++) files[index] = open("a", O_RDWR);
+    for (index = 50; index < 98; index++) close(files[index]);
+    say(setrlimit(RLIMIT_NOFILE, &(struct rlimit){64, 1024}));
+    for (last = -1; (number = open("a", O_RDONLY)) >= 0; last = number);
+    printf("%d %d\n", last, errno);
+    say(dup(files[0])); say(dup2(files[0], 70)); say(dup2(1, 70)); say(dup2(files[0], 80)); say(fcntl(files[0], F_DUPFD, 70));
+    say(fcntl(1, F_DUPFD, 70)); say(fcntl(files[0], F_DUPFD, 63)); say(fcntl(files[0], F_DUPFD, 1 << 20));
+    say(read(files[99], buffer, 1)); say(close(files[99])); say(open("a", O_RDONLY)); say(open("/dev/null", O_RDONLY));
+    say(dup2(files[98], files[99])); say(dup2(files[98], files[98]) - files[98]);
+    say(close(last)); say(open("/dev/null", O_RDONLY)); say(open("a", O_RDONLY)); say(close(last)); say(open("a", O_RDONLY));
+    say(prlimit(0, RLIMIT_NOFILE, 0, &old)); printf("%ld\n", (long)old.rlim_cur);
+    say(prlimit(getpid(), RLIMIT_NOFILE, &(struct rlimit){66, 1024}, 0)); say(setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}));
+    say(setrlimit(RLIMIT_NOFILE, (void *)1));
+    for (last = -1; (number = open("a", O_RDONLY)) >= 0; last = number);
+    printf("%d %d\n", last, errno);
+    /* By another process. */
+    fflush(stdout);
+    if (fork() == 0) _exit(prlimit(getppid(), RLIMIT_NOFILE, &(struct rlimit){70, 1024}, 0) != 0);
+    wait(&number);
+    printf("%d\n", number);
+    say(fcntl(files[0], F_DUPFD, 67)); say(dup2(files[0], 68));
+    for (last = -1; (number = open("a", O_RDONLY)) >= 0; last = number);
+    printf("%d %d\n", last, errno);
+    run(_exit(open("a", O_RDONLY) + 99));
 "#;
 
 const FLAGS: &str = r#"
@@ -241,23 +315,31 @@ const PROGRAM: &str = r#"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <termios.h>
@@ -271,6 +353,45 @@ const PROGRAM: &str = r#"
     waitpid(child, &ended, 0); \
     printf("%s: %x\n", #call, ended); \
 })
+/* A handler, and a call of code that is made at run time. */
+static volatile int called;
+static int (*made)(void);
+static void handler(int signal) { called += made ? made() == getpid() : 1; }
+/* What a call gives once so many files were opened and closed: its numbers, and whether exec closes them. */
+#define once_closed(call) ({ \
+    for (count = 0; count < closed && (numbers[count] = open("a", O_RDONLY)) >= 0; count++); \
+    while (count > 0) close(numbers[--count]); \
+    errno = 0; \
+    call; \
+})
+#define gives(call) ({ \
+    long made = once_closed(call); \
+    printf("%d closed, %s: %ld, %d, %d\n", closed, #call, made, made < 0 ? errno : 0, made < 0 ? 0 : fcntl(made, F_GETFD)); \
+    if (made >= 0) close(made); \
+})
+#define gives_two(call) ({ \
+    long made = once_closed(call); \
+    printf("%d closed, %s: %ld, %d", closed, #call, made, made < 0 ? errno : 0); \
+    for (int index = 0; index < 2 && made >= 0; index++) { \
+        printf(", %d %d", pair[index], pair[index] < 0 ? 0 : fcntl(pair[index], F_GETFD)); \
+        if (pair[index] >= 0) close(pair[index]); \
+    } \
+    printf("\n"); \
+})
+/* Sends two numbers in a message, and receives it. */
+static long receive(int *between, int number, int *pair) {
+    char control[CMSG_SPACE(2 * sizeof(int))] = {0}, byte = 'x';
+    struct iovec io = {&byte, 1};
+    struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET; part->cmsg_type = SCM_RIGHTS; part->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(part), (int[]){number, number}, 2 * sizeof(int));
+    if (sendmsg(between[0], &message, 0) != 1) return -1;
+    memset(control, 0xff, sizeof control);
+    if (recvmsg(between[1], &message, MSG_CMSG_CLOEXEC) != 1) return -1;
+    memcpy(pair, CMSG_DATA(part), 2 * sizeof(int));
+    return message.msg_flags & MSG_CTRUNC;
+}
 static void put(const char *name, const char *text) {
     int file = open(name, O_CREAT | O_WRONLY, 0755);
     write(file, text, strlen(text));

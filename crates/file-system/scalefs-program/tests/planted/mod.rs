@@ -45,7 +45,7 @@ fn is_same(fault: &str, script: &str) -> bool {
 }
 
 /// Each fault, and the script that shows it.
-const FAULTS: [(&str, &str); 18] = [
+const FAULTS: [(&str, &str); 20] = [
     (
         "shim: exec closes nothing",
         "python3 -c 'import os; n = os.open(\"f\", os.O_CREAT | os.O_RDWR); os.execlp(\"sh\", \"sh\", \"-c\", \"echo x >&%d\" % n)'; cat f",
@@ -53,6 +53,26 @@ const FAULTS: [(&str, &str); 18] = [
     (
         "shim: what the kernel opens stays where it is",
         "exec 3> f; exec 3>&-; python3 -c 'import os; a = os.open(\"f\", 0); os.close(a); print(os.open(\"/dev/null\", 0))'",
+    ),
+    (
+        "shim: placeholders are never given back",
+        "ulimit -n 64; python3 -c '
+import os
+f = []
+try:
+    while True: f.append(os.open(\"f\", 66))
+except OSError: [os.close(n) for n in f]
+print(os.pipe())'",
+    ),
+    (
+        "shim: a limit that falls is not looked at",
+        "python3 -c '
+import os, resource
+f = [os.open(\"f\", 66) for n in range(100)]
+[os.close(n) for n in f]
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try: print([os.open(\"f\", 66) for n in range(100)][-1])
+except OSError as error: print(error.errno)'",
     ),
     (
         "shim: what dup2 replaces stays",
