@@ -1,7 +1,7 @@
 //! Open file descriptions: what descriptors lead to (POSIX.1-2017, 3.258), and what of them is shared when.
 //!
 //! ```text
-//! │ node, access, flags, upkeep   64 │ references, reach 128 │ offset, moves, lock 192 │
+//! │ node, access, flags, upkeep   64 │ references, reach, word 128 │ offset, moves, lock 192 │
 //! ```
 //! Calls that do not use the offset read the first line only. A call takes no reference: it found the description in a
 //! table, whose reference counts, and a description is freed only after every core has maintained, which none does in a
@@ -45,6 +45,7 @@ pub(crate) const DESCRIPTION: ObjectKind = object_kind!(5, Description as "open 
     "upkeep" = opened.0.upkeep,
     "references" = references.0.counted,
     "reach of the offset" = references.0.reach,
+    "word of the caller's" = references.0.word,
     "offset" = position.0.offset,
     "moves of the offset" = position.0.moves,
     "offset's lock" = position.0.lock,
@@ -86,6 +87,8 @@ struct References {
     counted: Counted,
     /// Guarded by the offset's lock, read by anybody: what the offset is not above. See the module's head.
     reach: AtomicU64,
+    /// Atomic: what the caller keeps there.
+    word: AtomicU64,
 }
 
 struct Position {
@@ -178,8 +181,11 @@ impl DescriptionPtr {
         let upkeep = AtomicU32::new(if node.kind().is_seekable() { 0 } else { ENDS });
         let opened = OpenedFile { node, mode, status: AtomicU32::new(status.bits()), upkeep };
         let position = Position { offset: AtomicU64::new(0), moves: AtomicU64::new(0), lock: CoreLock::new() };
-        let references =
-            References { counted: Counted::new(1, KIND_DESCRIPTION), reach: AtomicU64::new(PAGE_BYTES as u64) };
+        let references = References {
+            counted: Counted::new(1, KIND_DESCRIPTION),
+            reach: AtomicU64::new(PAGE_BYTES as u64),
+            word: AtomicU64::new(0),
+        };
         core.allocate_object(Description {
             opened: CacheLine(opened),
             references: CacheLine(references),
@@ -354,6 +360,10 @@ impl Description {
 
     pub(crate) fn set_status(&self, status: StatusFlags) {
         self.opened.status.store(status.bits(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn word(&self) -> &AtomicU64 {
+        &self.references.word
     }
 
     #[inline]

@@ -1,10 +1,11 @@
-//! Pages of files for those who let programs reach them by their own instructions.
+//! What those ask for who let programs reach pages of files by their own instructions.
 #![allow(unsafe_code)]
 
 use address_space::{Access, FileId, Presence};
 use pages::{PAGE_BYTES, PageNumber};
 use percpu::OwnerId;
-use posix_calls::{Errno, Kind, Sought};
+use posix_calls::{DataOperations, Errno, Kind, Sought};
+use sync::atomic::Ordering;
 
 use crate::direct_data::InProcess;
 use crate::host::Host;
@@ -15,6 +16,23 @@ impl<H: Host> InProcess<'_, H> {
     /// A regular file, as calls on memory name it; none for anything else.
     pub fn mapped_file(&self, node: Node<'_>) -> Option<FileId> {
         (node.kind() == Kind::Regular).then(|| FileId(node.at.to_bits()))
+    }
+
+    /// A word that the caller keeps with an open file description: zero at first.
+    ///
+    /// # Errors
+    /// EBADF if the descriptor is not open.
+    pub fn kept_word(&self, fd: u32) -> Result<u64, Errno> {
+        Ok(self.description(fd)?.ok_or(Errno::EBADF)?.get().word().load(Ordering::Relaxed))
+    }
+
+    /// Sets that word, for all descriptors that lead there. It stays when a process dies.
+    ///
+    /// # Errors
+    /// EBADF if the descriptor is not open.
+    pub fn keep_word(&self, fd: u32, word: u64) -> Result<(), Errno> {
+        self.description(fd)?.ok_or(Errno::EBADF)?.get().word().store(word, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether a process of the instance has an object open for writing (Linux: `deny_write_access`). One that opens it at the same time

@@ -1,7 +1,8 @@
 //! The calls on descriptors: close, dup and its kin, fcntl, close_range. Numbers are the kernel's and ours together.
 
 use scalefs::{
-    AccessMode, DataOperations, Errno, Fields, Kind, NumberChoice, ObjectOperations, OnExec, StatusFlags, Whence, data,
+    AccessMode, DataOperations, Errno, Fields, Kind, NumberChoice, ObjectOperations, OnExec, StatusFlags, Whence,
+    allocation, data,
 };
 
 use crate::constants::*;
@@ -11,6 +12,7 @@ use crate::home::Home;
 use crate::instance;
 use crate::locks;
 use crate::numbers;
+use crate::owners;
 use crate::system::{self, number};
 use crate::threads::Thread;
 
@@ -23,15 +25,9 @@ const F_GETFD: u64 = 1;
 const F_SETFD: u64 = 2;
 const F_GETFL: u64 = 3;
 const F_SETFL: u64 = 4;
-const F_SETOWN: u64 = 8;
-const F_GETOWN: u64 = 9;
-const F_GETSIG: u64 = 11;
-const F_GETOWN_EX: u64 = 16;
 const F_DUPFD_CLOEXEC: u64 = 1030;
 const F_SETPIPE_SZ: u64 = 1031;
 const F_GETPIPE_SZ: u64 = 1032;
-/// In what F_GETOWN_EX tells: the owner is a process (F_OWNER_PID).
-const OWNER_IS_PROCESS: u32 = 1;
 
 fn is_hidden(argument: u64) -> bool {
     instance::control().descriptors.contains(argument as u32)
@@ -186,9 +182,12 @@ pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
         | locks::F_OFD_GETLK
         | locks::F_OFD_SETLK
         | locks::F_OFD_SETLKW => locks::control(thread, number, command, value),
-        // No one is told by signals.
-        F_SETOWN | F_GETOWN | F_GETSIG => Answer::of(crate::data::is_open(thread, number)),
-        F_GETOWN_EX => Answer::of(guarded::write_value(value, [OWNER_IS_PROCESS, 0]).map(|()| 0)),
+        owners::F_SETOWN
+        | owners::F_GETOWN
+        | owners::F_SETSIG
+        | owners::F_GETSIG
+        | owners::F_SETOWN_EX
+        | owners::F_GETOWN_EX => owners::control(thread, number, command, value),
         F_GETPIPE_SZ | F_SETPIPE_SZ => Answer::error(Errno::EBADF),
         // Leases, seals, notifications.
         _ => Answer::error(Errno::EINVAL),
@@ -247,7 +246,11 @@ fn answer_device(thread: &Thread, number: u32, command: u64, at: u64) -> Result<
             })?;
         }
         FIGETBSZ => guarded::write_value(at, BLOCK_BYTES)?,
-        FIOQSIZE => guarded::write_value(at, size)?,
+        // Room, and not the size (Linux: `inode_get_bytes`).
+        FIOQSIZE => {
+            let room = instance::call(thread, |call| allocation::occupied_bytes(call, data::node(call, number)?))?;
+            guarded::write_value(at, room)?;
+        }
         FIONREAD if kind == Kind::Regular => {
             let offset = instance::call(thread, |call| data::seek(call, number, 0, Whence::Current))?;
             guarded::write_value(at, size.wrapping_sub(offset) as u32)?;

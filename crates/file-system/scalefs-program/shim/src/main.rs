@@ -31,6 +31,7 @@ mod mapped;
 mod messages;
 mod names;
 mod numbers;
+mod owners;
 mod paths;
 mod processes;
 mod ready;

@@ -6,12 +6,13 @@ use std::process::Command;
 use crate::support::{Scratch, compiled, run_in_tree};
 
 /// What each part looks at: its name, by which the program is called, and its code. `say` prints a call and what it returned.
-const PARTS: [(&str, &str); 10] = [
+const PARTS: [(&str, &str); 11] = [
     ("numbers at which nothing is open", CLOSED),
     ("what waits with such a number", WAITED_FOR),
     ("numbers that the kernel gives", GIVEN),
     ("numbers at the limit", AT_THE_LIMIT),
     ("limits that change", LIMITS),
+    ("whom signals tell", TOLD),
     ("flags and paths that are empty", FLAGS),
     ("descriptors that only stand for a file", HANDLES),
     ("memory that is there in part", PARTLY_THERE),
@@ -192,6 +193,38 @@ const LIMITS: &str = r#"
     for (last = -1; (number = open("a", O_RDONLY)) >= 0; last = number);
     printf("%d %d\n", last, errno);
     run(_exit(open("a", O_RDONLY) + 99));
+"#;
+
+/// Owners of files, and room that files take.
+const TOLD: &str = r#"
+    int file = open("a", O_RDWR), copy = dup(file), handle = open("a", O_PATH), directory = open("d", O_RDONLY), status_of;
+    struct f_owner_ex owner = {9, 9};
+    long bytes = -1;
+    say(fcntl(file, F_GETOWN_EX, &owner)); printf("%d %d\n", owner.type, owner.pid);
+    say(fcntl(file, F_GETOWN)); say(fcntl(file, F_GETSIG)); say(fcntl(file, F_SETOWN, getpid()));
+    printf("%d\n", fcntl(file, F_GETOWN) == getpid());
+    say(fcntl(copy, F_GETOWN_EX, &owner)); printf("%d %d\n", owner.type, owner.pid == getpid());
+    owner.type = F_OWNER_PGRP; owner.pid = getpgrp();
+    say(fcntl(file, F_SETOWN_EX, &owner)); printf("%d\n", syscall(SYS_fcntl, file, F_GETOWN) == -getpgrp() || errno == getpgrp());
+    owner.type = F_OWNER_TID; owner.pid = getpid();
+    say(fcntl(file, F_SETOWN_EX, &owner)); owner.type = 9; say(fcntl(file, F_SETOWN_EX, &owner));
+    owner.type = F_OWNER_PID; owner.pid = 1 << 29; say(fcntl(file, F_SETOWN_EX, &owner)); say(fcntl(file, F_SETOWN_EX, (void *)1));
+    say(fcntl(file, F_GETOWN_EX, (void *)1)); say(fcntl(file, F_SETOWN, 1 << 29)); say(fcntl(file, F_SETOWN, 1 << 31));
+    say(fcntl(file, F_GETOWN_EX, &owner)); printf("%d %d\n", owner.type, owner.pid == getpid());
+    say(fcntl(file, F_SETSIG, 65)); say(fcntl(file, F_SETSIG, SIGUSR1)); say(fcntl(copy, F_GETSIG)); say(fcntl(handle, F_GETOWN));
+    say(fcntl(handle, F_SETOWN_EX, &owner)); say(fcntl(directory, F_SETOWN, 0)); say(fcntl(directory, F_GETOWN));
+    /* Its child has the same description, and has ended when it is asked for. */
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) { fcntl(file, F_SETOWN, getpid()); _exit(0); }
+    waitpid(child, &status_of, 0);
+    say(fcntl(file, F_GETOWN)); say(fcntl(file, F_GETSIG)); say(fcntl(file, F_SETOWN, 0)); say(fcntl(file, F_GETOWN_EX, &owner));
+    printf("%d %d\n", owner.type, owner.pid);
+    int other = open("a", O_RDWR);
+    say(fcntl(other, F_GETSIG));
+    say(ioctl(file, FIOQSIZE, &bytes)); printf("%ld\n", bytes); say(ioctl(directory, FIOQSIZE, &bytes)); printf("%ld\n", bytes);
+    say(ioctl(handle, FIOQSIZE, &bytes)); say(ioctl(file, FIOQSIZE, 1)); say(ftruncate(file, 100000)); say(pwrite(file, "x", 1, 50000));
+    say(ioctl(file, FIOQSIZE, &bytes)); printf("%ld\n", bytes);
 "#;
 
 const FLAGS: &str = r#"
