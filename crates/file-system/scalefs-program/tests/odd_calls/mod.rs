@@ -6,13 +6,14 @@ use std::process::Command;
 use crate::support::{Scratch, compiled, run_in_tree};
 
 /// What each part looks at: its name, by which the program is called, and its code. `say` prints a call and what it returned.
-const PARTS: [(&str, &str); 11] = [
+const PARTS: [(&str, &str); 12] = [
     ("numbers at which nothing is open", CLOSED),
     ("what waits with such a number", WAITED_FOR),
     ("numbers that the kernel gives", GIVEN),
     ("numbers at the limit", AT_THE_LIMIT),
     ("limits that change", LIMITS),
     ("whom signals tell", TOLD),
+    ("times of select", TIMES),
     ("flags and paths that are empty", FLAGS),
     ("descriptors that only stand for a file", HANDLES),
     ("memory that is there in part", PARTLY_THERE),
@@ -225,6 +226,59 @@ const TOLD: &str = r#"
     say(ioctl(file, FIOQSIZE, &bytes)); printf("%ld\n", bytes); say(ioctl(directory, FIOQSIZE, &bytes)); printf("%ld\n", bytes);
     say(ioctl(handle, FIOQSIZE, &bytes)); say(ioctl(file, FIOQSIZE, 1)); say(ftruncate(file, 100000)); say(pwrite(file, "x", 1, 50000));
     say(ioctl(file, FIOQSIZE, &bytes)); printf("%ld\n", bytes);
+"#;
+
+/// What is left of the time is written back, whatever came.
+const TIMES: &str = r#"
+    int pair[2], first = open("a", O_RDONLY), closed = open("a", O_RDONLY), sent;
+    fd_set set, only;
+    struct timeval time;
+    struct timespec exact;
+    struct { const sigset_t *mask; size_t bytes; } masked = {0, 8};
+    struct sigaction action = {.sa_handler = handler};
+    sigset_t none, all;
+    pipe(pair); close(closed); sigemptyset(&none); sigfillset(&all);
+    sigaction(SIGALRM, &action, 0);
+    FD_ZERO(&only); FD_SET(pair[0], &only);
+#define left(call) ({ set = only; say(call); printf("%d\n", time.tv_sec == 0 && time.tv_usec > 0 && time.tv_usec < 900000); })
+#define left_exactly(call) ({ set = only; say(call); printf("%d\n", exact.tv_sec == 0 && exact.tv_nsec > 0 && exact.tv_nsec < 900000000); })
+    time = (struct timeval){0, 20000};
+    set = only; say(select(pair[0] + 1, &set, 0, 0, &time)); printf("%ld %ld\n", (long)time.tv_sec, (long)time.tv_usec);
+    exact = (struct timespec){0, 20000000};
+    set = only; say(syscall(SYS_pselect6, pair[0] + 1, &set, 0L, 0L, &exact, 0L)); printf("%ld %ld\n", (long)exact.tv_sec, exact.tv_nsec);
+    for (sent = 0; sent < 3; sent++) {
+        if (fork() == 0) {
+            usleep(200000);
+            if (sent == 0) write(pair[1], "x", 1); else kill(getppid(), SIGALRM);
+            _exit(0);
+        }
+        time = (struct timeval){1, 0}; exact = (struct timespec){1, 0};
+        masked.mask = &none;
+        if (sent < 2) left(select(pair[0] + 1, &set, 0, 0, &time));
+        else left_exactly(syscall(SYS_pselect6, pair[0] + 1, &set, 0L, 0L, &exact, &masked));
+        if (sent == 0) read(pair[0], buffer, 1);
+        wait(0);
+    }
+    FD_SET(closed, &only);
+    time = (struct timeval){1, 0}; set = only; say(select(closed + 1, &set, 0, 0, &time)); printf("%d\n", time.tv_sec == 0);
+    exact = (struct timespec){1, 0}; set = only; say(syscall(SYS_pselect6, closed + 1, &set, 0L, 0L, &exact, 0L)); printf("%d\n", exact.tv_sec == 0);
+    time = (struct timeval){-1, 0}; set = only; say(syscall(SYS_select, closed + 1, &set, 0L, 0L, &time));
+    time = (struct timeval){0, 1500000}; set = only; say(syscall(SYS_select, closed + 1, &set, 0L, 0L, &time)); printf("%ld\n", (long)time.tv_sec);
+    time = (struct timeval){0, -1}; set = only; say(syscall(SYS_select, closed + 1, &set, 0L, 0L, &time));
+    exact = (struct timespec){0, 1000000000}; set = only; say(syscall(SYS_pselect6, closed + 1, &set, 0L, 0L, &exact, 0L));
+    set = only; say(syscall(SYS_select, closed + 1, &set, 0L, 0L, 1L));
+    masked.bytes = 3; exact = (struct timespec){0, 0}; set = only; say(syscall(SYS_pselect6, closed + 1, &set, 0L, 0L, &exact, &masked));
+    say(syscall(SYS_pselect6, closed + 1, &set, 0L, 0L, &exact, 1L));
+    /* All signals are blocked in the handler, too, and calls of code that is made at run time are made. */
+    FD_CLR(closed, &only);
+    unsigned char *code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(code, "\xb8\x27\0\0\0\x0f\x05\xc3", 8);
+    made = (int (*)(void))code;
+    sigdelset(&all, SIGALRM);
+    masked.mask = &all; masked.bytes = 8; exact = (struct timespec){1, 0}; set = only;
+    if (fork() == 0) { usleep(200000); kill(getppid(), SIGALRM); _exit(0); }
+    say(syscall(SYS_pselect6, pair[0] + 1, &set, 0L, 0L, &exact, &masked)); printf("%d\n", called);
+    wait(0);
 "#;
 
 const FLAGS: &str = r#"
