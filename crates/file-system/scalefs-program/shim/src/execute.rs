@@ -51,6 +51,27 @@ struct Script {
     argument_bytes: usize,
 }
 
+/// What a script is called by for its interpreter (Linux: `alloc_bprm`).
+struct Name {
+    text: [u8; MAX_PATH_BYTES + 32],
+    length: usize,
+}
+
+impl Name {
+    fn new() -> Name {
+        Name { text: [0; MAX_PATH_BYTES + 32], length: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.text[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.text[..self.length]
+    }
+}
+
 /// What was found of a file that is to be executed.
 #[derive(Clone, Copy)]
 struct Looked {
@@ -82,10 +103,19 @@ fn try_execute(
     (arguments, variables): (u64, u64),
     flags: u64,
 ) -> Result<(), i32> {
-    let mut given: Buffer = [0; MAX_PATH_BYTES];
-    let mut length = guarded::read_text(&mut given, path).map_err(Errno::number)?.len();
-    let has_no_path = length == 0;
-    if has_no_path {
+    let (given, mut path): (u64, Buffer) = (path, [0; MAX_PATH_BYTES]);
+    let mut path_bytes = guarded::read_text(&mut path, given).map_err(Errno::number)?.len();
+    let mut name = Name::new();
+    let is_below = directory as u32 != paths::WORKING_DIRECTORY as u32 && path[0] != b'/';
+    if is_below {
+        name.push(b"/dev/fd/");
+        name.push(Decimal::of(u64::from(directory as u32)).digits());
+    }
+    if is_below && path_bytes > 0 {
+        name.push(b"/");
+    }
+    name.push(&path[..path_bytes]);
+    if path_bytes == 0 {
         if flags & AT_EMPTY_PATH == 0 {
             return Err(Errno::ENOENT.number());
         }
@@ -94,39 +124,27 @@ fn try_execute(
         }
         let mut text = [0; 40];
         paths::name_of_number(directory, &mut text);
-        length = text.iter().position(|byte| *byte == 0).unwrap_or(0);
-        given[..length].copy_from_slice(&text[..length]);
+        path_bytes = text.iter().position(|byte| *byte == 0).unwrap_or(0);
+        path[..path_bytes].copy_from_slice(&text[..path_bytes]);
     }
     let mut scripts =
         [Script { interpreter: [0; HEAD_BYTES], interpreter_bytes: 0, argument: [0; HEAD_BYTES], argument_bytes: 0 };
             MAX_SCRIPTS];
     let mut script_count = 0;
     let mut program: Buffer = [0; MAX_PATH_BYTES];
-    let (mut path, mut directory, mut follow): (Buffer, u64, _) = (given, directory, follow_of(flags));
-    let mut path_bytes = length;
+    let (mut directory, mut follow) = (directory, follow_of(flags));
     let Looked { program_bytes, kept, .. } = loop {
         let mut head = [0_u8; HEAD_BYTES];
         let looked = look(thread, (directory, follow), &path[..path_bytes], &mut head, &mut program)?;
-        let program_bytes = looked.program_bytes;
         let head = &head[..looked.head_bytes];
         let Some(line) = head.strip_prefix(b"#!") else {
             elf::check_head(head).inspect_err(|_| close_kept(thread, looked.kept))?;
             break looked;
         };
         close_kept(thread, looked.kept);
-        if has_no_path && script_count == 0 && is_closed_by_exec(thread, directory) {
+        if is_below && script_count == 0 && is_closed_by_exec(thread, directory) {
             // The interpreter would not find it (Linux: `BINPRM_FLAGS_PATH_INACCESSIBLE`).
             return Err(Errno::ENOENT.number());
-        }
-        if script_count == 0
-            && !has_no_path
-            && length > 0
-            && given[0] != b'/'
-            && directory as u32 != paths::WORKING_DIRECTORY as u32
-        {
-            // The interpreter starts elsewhere.
-            length = program_bytes;
-            given[..length].copy_from_slice(&program[..length]);
         }
         let read = script_of(line).ok_or(ENOEXEC)?;
         *scripts.get_mut(script_count).ok_or(Errno::ELOOP.number())? = read;
@@ -137,7 +155,7 @@ fn try_execute(
         follow = Follow::Symlinks;
     };
     let program = (&program[..program_bytes], kept);
-    let begun = begin(thread, program, &scripts[..script_count], &given[..length], (arguments, variables));
+    let begun = begin(thread, program, &scripts[..script_count], name.bytes(), (arguments, variables));
     close_kept(thread, kept);
     begun
 }

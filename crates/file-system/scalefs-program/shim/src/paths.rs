@@ -157,16 +157,21 @@ fn climbs(path: &[u8]) -> usize {
 pub(crate) fn place<'p>(thread: &mut Thread, directory: u64, path: &'p [u8]) -> Result<Place<'p>, Errno> {
     let top = instance::control().mount_point();
     if path.first() == Some(&b'/') {
+        if let Some((number, rest)) = through_number(path) {
+            let home = thread.home();
+            let is_program = number == PROGRAM_NUMBER && home.program() == PROGRAM_PATH;
+            return match rest {
+                _ if home.numbers.is_closed(number.into()) => Err(Errno::ENOENT),
+                _ if !is_program && !home.numbers.is_ours(number.into()) => Ok(Place::Kernel),
+                None => Ok(Place::Tree(From::Itself(number), &[])),
+                Some(_) if is_program => Err(Errno::ENOTDIR),
+                Some(rest) => place(thread, number.into(), rest),
+            };
+        }
         if is_plain(path) {
             return Ok(match below(path, top) {
                 Some(rest) => from_top(rest),
-                None => match number_in(path) {
-                    Some(number) if number == PROGRAM_NUMBER || thread.home().numbers.is_ours(number.into()) => {
-                        Place::Tree(From::Itself(number), &[])
-                    }
-                    Some(number) if thread.home().numbers.is_closed(number.into()) => return Err(Errno::ENOENT),
-                    _ => Place::Kernel,
-                },
+                None => Place::Kernel,
             });
         }
         // As it stands, if the tree is not left on its way.
@@ -386,9 +391,20 @@ pub(crate) fn for_kernel(room: &mut Buffer, path: &[u8]) -> u64 {
 
 /// The number in `/proc/self/fd/N` or `/dev/fd/N`.
 pub(crate) fn number_in(path: &[u8]) -> Option<u32> {
-    let digits = path.strip_prefix(b"/proc/self/fd/").or_else(|| path.strip_prefix(b"/dev/fd/"))?;
-    if digits.is_empty() || digits.len() > 7 || !digits.iter().all(u8::is_ascii_digit) {
+    through_number(path).filter(|(_, rest)| rest.is_none()).map(|(number, _)| number)
+}
+
+/// The same, and what follows its slash if there is one.
+fn through_number(path: &[u8]) -> Option<(u32, Option<&[u8]>)> {
+    let rest = path.strip_prefix(b"/proc/self/fd/").or_else(|| path.strip_prefix(b"/dev/fd/"))?;
+    let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    let (digits, rest) = rest.split_at(end);
+    // As Linux reads it (`name_to_int`).
+    let has_zeros = digits.len() > 1 && digits[0] == b'0';
+    if digits.is_empty() || digits.len() > 7 || has_zeros || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    Some(digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0')))
+    let number = digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
+    let below = rest.iter().position(|byte| *byte != b'/').map_or(&b"."[..], |start| &rest[start..]);
+    Some((number, (!rest.is_empty()).then_some(below)))
 }

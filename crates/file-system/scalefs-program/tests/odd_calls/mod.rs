@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::{Scratch, compiled, run_in_tree};
 
 /// What each part looks at: its name, by which the program is called, and its code. `say` prints a call and what it returned.
-const PARTS: [(&str, &str); 12] = [
+const PARTS: [(&str, &str); 14] = [
     ("numbers at which nothing is open", CLOSED),
     ("what waits with such a number", WAITED_FOR),
     ("numbers that the kernel gives", GIVEN),
@@ -14,6 +14,8 @@ const PARTS: [(&str, &str); 12] = [
     ("limits that change", LIMITS),
     ("whom signals tell", TOLD),
     ("times of select", TIMES),
+    ("paths by numbers", BY_NUMBERS),
+    ("what scripts are called by", CALLED_BY),
     ("flags and paths that are empty", FLAGS),
     ("descriptors that only stand for a file", HANDLES),
     ("memory that is there in part", PARTLY_THERE),
@@ -280,6 +282,40 @@ const TIMES: &str = r#"
     say(syscall(SYS_pselect6, pair[0] + 1, &set, 0L, 0L, &exact, &masked)); printf("%d\n", called);
     wait(0);
 "#;
+
+/// Files that a number leads to, and what lies below directories that one leads to.
+const BY_NUMBERS: &str = r#"
+    int directory = open("d", O_RDONLY), file = open("a", O_RDONLY), closed = open("a", O_RDONLY);
+    char *names[] = {"/proc/self/fd/70000", "/dev/fd/70000", "/dev/fd/65600", "/proc/self/fd/99999999", "/proc/self/fd/%d", "/dev/fd/0%d",
+        "/dev/fd/%d/", "/dev/fd/%d/inner", "/proc/self/fd/%d/inner", "/proc/self/fd/%d//inner", "/proc/self/fd/%d/.hidden", "/dev/fd/%d/../a",
+        "/dev/fd/%d/.", "/dev/fd/%d/..", "/dev/fd/%d/../d/./inner", "/dev/fd/%d/none", "/dev/fd/%d/inner/x", "/dev/fd/%dx", "/dev/fd/-1"};
+    put("d/inner", "inner"); put("d/.hidden", "hidden"); close(closed);
+    for (int index = 0; index < sizeof names / sizeof *names; index++)
+        for (int which = 0; which < 3; which++) {
+            int of = (int[]){directory, file, closed}[which];
+            sprintf(buffer, names[index], of);
+            printf("%s %d: ", names[index], which); memset(&status, 0, sizeof status);
+            say(stat(buffer, &status)); printf("%o %ld\n", status.st_mode, S_ISREG(status.st_mode) ? (long)status.st_size : 0);
+            say(access(buffer, R_OK)); say(open(buffer, O_RDONLY) < 0 ? -1 : 0);
+        }
+    sprintf(buffer, "/dev/fd/%d/made", directory);
+    say(creat(buffer, 0644) < 0 ? -1 : 0); say(access("d/made", F_OK)); say(rename(buffer, "d/moved")); say(unlink("d/moved"));
+"#;
+
+/// What stands for the first argument of who runs a script.
+const CALLED_BY: &str = r##"
+    char *arguments[] = {"other", "one", 0}, *variables[] = {0};
+    put("d/script", "#!/bin/sh\necho \"$0\" \"$@\"\n"); put("d/outer", "#!./d/script with one\n"); symlink("script", "d/link");
+    int directory = open("d", O_RDONLY), script = open("d/script", O_RDONLY), gone = open("d", O_RDONLY | O_CLOEXEC);
+    int handle = open("d", O_PATH);
+    run(execve("d/script", arguments, variables)); run(execve("./d/../d/script", arguments, variables)); run(execve("d/link", arguments, variables));
+    run(execve("d/outer", arguments, variables)); run(syscall(SYS_execveat, AT_FDCWD, "d/script", arguments, variables, 0));
+    run(syscall(SYS_execveat, directory, "script", arguments, variables, 0)); run(syscall(SYS_execveat, handle, "script", arguments, variables, 0));
+    run(syscall(SYS_execveat, directory, "./link", arguments, variables, 0)); run(syscall(SYS_execveat, gone, "script", arguments, variables, 0));
+    run(syscall(SYS_execveat, directory, "../d/script", arguments, variables, 0)); run(fexecve(script, arguments, variables));
+    chdir("d"); run(execve("script", arguments, variables)); run(execvp("./script", arguments)); setenv("PATH", ".:/bin", 1);
+    run(execvp("script", arguments)); run(execve("../d/script", arguments, variables));
+"##;
 
 const FLAGS: &str = r#"
     int wrong = 0x40000000, file = open("a", O_RDWR), directory = open("d", O_RDONLY), here = AT_FDCWD;
