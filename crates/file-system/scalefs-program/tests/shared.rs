@@ -518,6 +518,85 @@ fn a_child_is_asked_for_what_its_parent_has_not_given_back() {
     assert_eq!(asked, [(Some(mapped), Some(4)), (Some(mapped), None)]);
 }
 
+/// An entry that is given up and made again is not what another thread has found pages for, and who has seen the end of a process gives
+/// up what was its alone.
+#[test]
+fn an_entry_that_is_made_again_is_another_one() {
+    let (seats, all) = (zeros::<Seats>(), zeros::<Mappings>());
+    let [dead, other] = [0, 1].map(|_| seats.take(None).expect("there is room").1);
+    let mapped = Mapped { file: 5, first: 2, address: 4096, pages: 9, rights: 3, may_write: true };
+    let entry = all.make(dead).expect("there is room");
+    entry.set(mapped);
+    let cuts = entry.cuts();
+    entry.clear_of(dead);
+    let again = all.make(other).expect("there is room");
+    again.set(mapped);
+    assert!(std::ptr::eq(entry, again), "the first that is free");
+    assert_ne!(entry.cuts(), cuts);
+    // Another one has seen the same end.
+    entry.clear_of(dead);
+    assert_eq!((entry.owner(), entry.mapped()), (Some(other), Some(mapped)));
+    all.release_unless(|owner| owner == other);
+    assert_eq!(all.of(other).count(), 1);
+    all.release_unless(|_| false);
+    assert_eq!((all.of(other).count(), entry.mapped()), (0, None));
+}
+
+/// A thread asks for a page, and before it is put in its place another one unmaps the file, cuts it, and maps it again; a further file has
+/// the page by then.
+#[cfg(feature = "planted-faults")]
+const MAPPED_AGAIN: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static volatile char *at;
+static int file, spare;
+static void *change(void *nothing) {
+    static char secret[1 << 16];
+    memset(secret, 's', sizeof secret);
+    usleep(100000);
+    munmap((void *)at, 4096);
+    ftruncate(file, 0);
+    int other = open("other", O_CREAT | O_RDWR, 0644);
+    while (write(other, secret, sizeof secret) > 0);
+    /* Room for a page of its own. */
+    ftruncate(spare, 0);
+    ftruncate(file, 4096);
+    mmap((void *)at, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+    return 0;
+}
+int main(void) {
+    pthread_t thread;
+    file = open("file", O_CREAT | O_RDWR, 0644);
+    spare = open("spare", O_CREAT | O_RDWR, 0644);
+    for (int page = 0; page < 64; page++) pwrite(spare, "spare", 5, 4096 * page);
+    at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    pwrite(file, "words", 5, 0);
+    pthread_create(&thread, 0, change, 0);
+    char first = *at;
+    pthread_join(thread, 0);
+    printf("%d %d\n", first == 's', *at == 's');
+}
+"#;
+
+#[cfg(feature = "planted-faults")]
+#[test]
+fn a_page_is_not_put_into_a_mapping_that_came_later() {
+    let scratch = Scratch::new();
+    let Some(program) = compiled(&scratch.0, MAPPED_AGAIN, &["-pthread"]) else { return };
+    let printed = |fault: &str| {
+        let hidden = Scratch::new();
+        let mut command = run_in_tree(&hidden.0, &["--size", "2M"], "timeout");
+        let output = command.arg("60").arg(&program).env("COMMUTANT_PLANTED_FAULT", fault).output();
+        text(&output.expect("it starts").stdout)
+    };
+    assert_eq!(printed("shim: pages are put slowly"), "0 0\n");
+    assert_ne!(printed("shim: pages are put for what was mapped before"), "0 0\n", "missed");
+}
+
 /// A table as it lies in new memory.
 #[allow(unsafe_code, reason = "tables are never made as values")]
 fn zeros<T>() -> Box<T> {

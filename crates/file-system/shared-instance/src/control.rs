@@ -123,7 +123,7 @@ fn words_of<const WORDS: usize>(given: &[u8]) -> [u64; WORDS] {
 }
 
 /// Grows by one where a part of the memory is laid out, or its bits are meant, in another way without a change of its size.
-const REVISION: u64 = 2;
+const REVISION: u64 = 3;
 /// What differs between builds that lay the memory out in other ways.
 const BUILD: Layout =
     Layout::BUILD.and(REVISION).and_type::<Control>().and_type::<Seats>().and_type::<Code>().and_type::<Mappings>();

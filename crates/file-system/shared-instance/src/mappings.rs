@@ -6,7 +6,7 @@
 //! the other:  puts addresses without pages there; then takes `cut_from` back
 //! who cuts:   waits for that, gives the pages back
 //! ```
-//! An entry is changed by its process alone, but for `cut_from`.
+//! An entry is changed by its process alone, but for `cut_from`; that of a process that has ended is given up by whoever comes first.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -16,6 +16,8 @@ use percpu::OwnerId;
 const MAPPINGS: usize = 8192;
 /// No cut.
 const NONE: u64 = u64::MAX;
+/// Whose an entry is that is being given up for one who has ended: no one's. A process that is killed in the middle of that leaves it so.
+const GIVEN_UP: u64 = u64::MAX;
 
 /// All mappings of all processes.
 #[repr(C)]
@@ -56,7 +58,7 @@ pub struct Mapping {
     pages: AtomicU64,
     /// Atomic: a cut takes the file's pages from this one on away; all bits set for none.
     cut_from: AtomicU64,
-    /// Atomic: how often pages were taken away.
+    /// Atomic: how often pages were taken away, or the entry was given up: what was found before that counts no more.
     cuts: AtomicU64,
 }
 
@@ -93,11 +95,20 @@ impl Mapping {
         self.pages.store(mapped.pages, Ordering::SeqCst);
     }
 
-    /// Nothing is mapped any more. The caller is its process, or has seen its end.
+    /// Nothing is mapped any more. The caller is its process.
     pub fn clear(&self) {
         self.pages.store(0, Ordering::Relaxed);
         self.cut_from.store(NONE, Ordering::Relaxed);
+        // Another thread that has found pages for the entry must not take a later one for it, be it the same in all else.
+        self.cuts.fetch_add(1, Ordering::SeqCst);
         self.owner.store(0, Ordering::Release);
+    }
+
+    /// The same for a process whose end the caller has seen, as others may have: it may be another one's entry by now.
+    pub fn clear_of(&self, ended: OwnerId) {
+        if self.owner.compare_exchange(ended.number(), GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            self.clear();
+        }
     }
 
     /// A cut takes pages from this one of the file on away.
@@ -116,7 +127,7 @@ impl Mapping {
         let _ = self.cut_from.compare_exchange(first, NONE, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// How often pages were taken away.
+    /// How often pages were taken away, or the entry was given up.
     pub fn cuts(&self) -> u64 {
         self.cuts.load(Ordering::SeqCst)
     }
@@ -172,7 +183,10 @@ impl Mappings {
 
     /// The same of all who are not there any more.
     pub fn release_unless(&self, is_there: impl Fn(OwnerId) -> bool) {
-        let has_gone = |mapping: &&Mapping| mapping.owner().is_some_and(|owner| !is_there(owner));
-        self.all().iter().filter(has_gone).for_each(Mapping::clear);
+        for mapping in self.all() {
+            if let Some(owner) = mapping.owner().filter(|owner| !is_there(*owner)) {
+                mapping.clear_of(owner);
+            }
+        }
     }
 }

@@ -81,6 +81,16 @@ pub(crate) fn planted(name: &str) -> bool {
     cfg!(feature = "planted-faults") && control().is_planted(name)
 }
 
+/// For tests that look at what other threads do in the middle of something: a while, if one of these is planted.
+#[inline(always)]
+pub(crate) fn pause_if_planted(names: &[&str]) {
+    if cfg!(feature = "planted-faults") && names.iter().any(|name| planted(name)) {
+        const PAUSE_NS: u64 = 900_000_000;
+        let time = [0, PAUSE_NS];
+        system::call(number::NANOSLEEP, [time.as_ptr() as u64, 0, 0, 0, 0, 0]);
+    }
+}
+
 /// Sets the top of the tree, which is there as long as the instance: a reference to it is never given up.
 pub(crate) fn set_top(top: OpenNode) {
     // SAFETY: set before the first call of the program, by the only thread.

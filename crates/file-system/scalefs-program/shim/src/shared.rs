@@ -45,6 +45,9 @@ const RUN_PAGES: u64 = 256;
 const PATIENCE_NS: u64 = 250_000_000;
 const ROUNDS_PER_SIGNAL: u32 = 256;
 
+/// A fault that tests plant.
+const PUT_FOR_ANOTHER: &str = "shim: pages are put for what was mapped before";
+
 /// Whether the process has ever mapped a file so. Atomic.
 static ANY: AtomicBool = AtomicBool::new(false);
 /// Atomic: who changes what lies at addresses of mappings.
@@ -247,11 +250,14 @@ fn put(thread: &Thread, mapping: &Mapping, wanted: Range<u64>, holes: Holes) -> 
             }
         }
         if count > 0 {
+            if holes == Holes::GetPages {
+                instance::pause_if_planted(&["shim: pages are put slowly", PUT_FOR_ANOTHER]);
+            }
             let _held = lock();
             if mapping.mapped() != Some(mapped) {
                 return Ok(done);
             }
-            if mapping.cuts() != cuts || mapping.asked().is_some() {
+            if mapping.cuts() != cuts && !planted(PUT_FOR_ANOTHER) || mapping.asked().is_some() {
                 continue;
             }
             put_pages(mapped.address + next * PAGE_BYTES, (first, count), mapped.rights)?;
@@ -488,10 +494,16 @@ pub(crate) fn fault(thread: &Thread, address: u64) -> bool {
     if !ANY.load(Ordering::Relaxed) || planted("shim: what a file has got since it was mapped is not there") {
         return false;
     }
-    let at = of_process(thread).find(|(_, mapped)| (mapped.address..end(mapped)).contains(&address));
-    let Some((mapping, mapped)) = at else { return false };
-    let index = (address - mapped.address) / PAGE_BYTES;
-    put(thread, mapping, index..index + 1, Holes::GetPages).is_ok_and(|done| done > 0)
+    loop {
+        let at = of_process(thread).find(|(_, mapped)| (mapped.address..end(mapped)).contains(&address));
+        let Some((mapping, mapped)) = at else { return false };
+        let index = (address - mapped.address) / PAGE_BYTES;
+        match put(thread, mapping, index..index + 1, Holes::GetPages) {
+            // Another thread has changed what is mapped around it.
+            Ok(0) if mapping.mapped() != Some(mapped) => {}
+            put => return put.is_ok_and(|done| done > 0),
+        }
+    }
 }
 
 /// Takes from this process what others have cut off.
@@ -555,7 +567,7 @@ fn cut(file: FileId, pages: &Range<u64>) {
                 waits = true;
             } else {
                 // It has ended.
-                mapping.clear();
+                mapping.clear_of(owner);
             }
         }
         if !waits || clock().saturating_sub(began) > PATIENCE_NS {
