@@ -112,6 +112,9 @@ pub(crate) fn clone(thread: &mut Thread, frame: &mut Frame) -> Answer {
     }
 }
 
+/// A fault that tests plant.
+const OTHER_NUMBERS: &str = "shim: a child has its parent's numbers, and not those of its process";
+
 /// A child of the instance's process, on its way to whom the seat is for.
 fn begin_child(thread: &Thread) -> Result<(usize, percpu::OwnerId, HandedOver), Errno> {
     let home = thread.home();
@@ -127,6 +130,8 @@ fn begin_child(thread: &Thread) -> Result<(usize, percpu::OwnerId, HandedOver), 
     let core = instance::lease(home);
     let file_system = instance::file_system();
     let child = home.process().fork(file_system, &core, &Here);
+    // Other threads open and close files until the numbers are copied, too.
+    instance::pause_if_planted(&["shim: a child is made slowly", OTHER_NUMBERS]);
     match child {
         Ok(child) => Ok((seat, owner, child.hand_over(file_system, owner))),
         Err(errno) => {
@@ -214,7 +219,9 @@ fn become_child(thread: &Thread, handed_over: HandedOver) {
     drop(core);
     let has = |number| instance::call(thread, |call| data::status(call, number)).is_ok();
     let close = |number| _ = instance::call(thread, |call| data::close(call, number));
-    numbers::agree(home, has, close);
+    if !instance::planted(OTHER_NUMBERS) {
+        numbers::agree(home, has, close);
+    }
 }
 
 /// Bytes that a child begins with which shares its parent's memory: its home.

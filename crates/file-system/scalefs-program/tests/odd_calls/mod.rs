@@ -1,5 +1,7 @@
 //! Calls that few programs make, by a program of C in a tree and on tmpfs: what each returns, or its error, is the same.
 
+mod children;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -590,54 +592,4 @@ fn odd_calls_give_what_they_give_on_tmpfs() {
         }
     }
     assert!(wrong.is_empty(), "left is the tree: {wrong:#?}");
-}
-
-/// Threads open and close files while another one makes children, which have the numbers of one moment.
-const FORKS: &str = r#"
-#include <fcntl.h>
-#include <pthread.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-extern char **environ;
-static volatile int over;
-static void *open_and_close(void *name) {
-    while (!over) {
-        int first = open(name, O_CREAT | O_RDWR, 0644), second = open(name, O_RDWR);
-        close(first);
-        close(second);
-    }
-    return 0;
-}
-int main(void) {
-    char *names[] = {"a", "b", "c"}, *arguments[] = {"true", 0};
-    pthread_t threads[3];
-    int wrong = 0, status;
-    for (int index = 0; index < 3; index++) pthread_create(&threads[index], 0, open_and_close, names[index]);
-    for (int round = 0; round < 60; round++) {
-        pid_t child;
-        if (round % 2) {
-            wrong += posix_spawnp(&child, "true", 0, 0, arguments, environ) != 0;
-        } else if ((child = fork()) == 0) {
-            int wrong = 0;
-            for (int file = 0; file < 20; file++) wrong += open("d", O_CREAT | O_RDWR, 0644) < 0;
-            _exit(wrong);
-        }
-        waitpid(child, &status, 0);
-        wrong += status != 0;
-    }
-    over = 1;
-    for (int index = 0; index < 3; index++) pthread_join(threads[index], 0);
-    printf("%d\n", wrong);
-}
-"#;
-
-#[test]
-fn children_have_the_numbers_that_their_process_has() {
-    let scratch = Scratch::new();
-    let Some(program) = compiled(&scratch.0, FORKS, &["-pthread"]) else { return };
-    let hidden = Scratch::new();
-    let command = run_in_tree(&hidden.0, &["--size", "16M"], program.to_str().expect("plain letters"));
-    assert_eq!(said(command, ""), "0\nexit status: 0");
 }
