@@ -208,6 +208,7 @@ fn note_child(seat: usize, owner: percpu::OwnerId, process: i64) {
 fn become_child(thread: &Thread, handed_over: HandedOver) {
     start::arm();
     let home = thread.home();
+    instance::pause_if_planted(&["shim: a child receives its process late"]);
     home.seat().set_process(home.owner(), system::call(number::GETPID, [0; 6]) as i32);
     // What was asked for before it could be asked.
     shared::take_away();

@@ -28,10 +28,16 @@ struct Running {
 
 impl Running {
     fn start(word: &str, options: &[&str], program: &[&str]) -> Running {
+        Running::start_with(word, options, program, &[])
+    }
+
+    /// With variables.
+    fn start_with(word: &str, options: &[&str], program: &[&str], variables: &[(&str, &str)]) -> Running {
         let (hidden, name) = (Scratch::new(), format!("{word}-{}", std::process::id()));
         let mut command = Command::new(env!("CARGO_BIN_EXE_scalefs"));
         command.args(["run", "--size", "16M", "--instance", &name]).args(options).arg("--at").arg(&hidden.0);
-        let child = command.arg("--").args(program).stdin(Stdio::null()).spawn().expect("it starts");
+        command.arg("--").args(program).envs(variables.iter().copied());
+        let child = command.stdin(Stdio::null()).spawn().expect("it starts");
         let running = Running { name, hidden, child };
         // The name is taken before the first process is there.
         running.wait_for("a first process", || running.processes() > 0);
@@ -287,6 +293,82 @@ fn killed_processes_leave_a_whole_tree() {
     let said = said_in_the_end(&running);
     println!("{killed} kills in {:?}: {said}", started.elapsed());
     assert!(is_whole_but_for_losses(&said), "after all kills, with SCALEFS_SEED={seed}: {said}");
+}
+
+/// A child is killed before it has received its process, by its parent and with it: what was for it is closed.
+#[cfg(feature = "planted-faults")]
+#[test]
+fn a_child_that_is_killed_before_it_has_its_process_leaves_nothing() {
+    const KILLS: &str = r#"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int status, file = open("f", O_CREAT | O_RDWR, 0644), parent;
+    static char bytes[1500000];
+    write(file, bytes, sizeof bytes);
+    for (int round = 0; round < 3; round++) {
+        pid_t child = fork();
+        if (child == 0) _exit(0);
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        if (!WIFSIGNALED(status)) return 1;
+    }
+    if ((parent = fork()) == 0) {
+        pid_t child = fork();
+        kill(child, SIGKILL);
+        raise(SIGKILL);
+    }
+    waitpid(parent, 0, 0);
+    unlink("f");
+    close(file);
+    sleep(2);
+    /* No child has the file open any more: there is room for another one. */
+    int other = open("other", O_CREAT | O_RDWR, 0644);
+    if (write(other, bytes, sizeof bytes) == sizeof bytes) creat(words[1], 0644);
+    for (;;) pause();
+}
+"#;
+    let scratch = Scratch::new();
+    let Some(program) = compiled(&scratch.0, KILLS, &[]) else { return };
+    let fault = "shim: a child receives its process late";
+    let done = scratch.path("done");
+    let words = [&program, &done].map(|path| path.to_str().expect("plain letters"));
+    let running = Running::start_with("unborn", &["--size", "2M"], &words, &[("COMMUTANT_PLANTED_FAULT", fault)]);
+    running.wait_for("the end of its work", || done.exists());
+    let said = said_in_the_end(&running);
+    assert!(is_whole_but_for_losses(&said), "{said}");
+}
+
+/// Who attaches to a process of a tree, and leaves it, sees its calls; it goes on.
+#[test]
+fn a_tracer_may_come_later() {
+    // The one stays until it is interrupted.
+    for (tool, arguments) in [
+        ("strace", &["-s", "INT", "2", "strace", "-f", "-o", "/dev/null", "-p"][..]),
+        ("gdb", &["100", "gdb", "-batch", "-nx", "-ex", "detach", "-p"]),
+    ] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            eprintln!("not tested: {tool} is not installed");
+            continue;
+        }
+        let script = "i=0; while :; do i=$((i+1)); echo $i > f; mv f g; done";
+        let running = Running::start("traced", &[], &["bash", "-c", script]);
+        let supervisor = running.supervisor().expect("it is asked");
+        let program = || family_of(supervisor)[1..].iter().copied().find(|process| !is_heir(process));
+        let process = program().expect("bash");
+        let mut command = Command::new("timeout");
+        let output = command.args(arguments).arg(process.to_string()).stdin(Stdio::null()).output().expect("it starts");
+        assert!(!text(&output.stderr).contains("not permitted"), "{tool}: {}", text(&output.stderr));
+        assert_eq!(program(), Some(process), "{tool}: it runs");
+        let read = || fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let (before, state) = (read(), |stat: &str| stat.rsplit(") ").next().map(|rest| rest[..1].to_owned()));
+        running.wait_for("its work to go on", || read() != before && state(&read()).is_some_and(|state| state != "t"));
+        running.assert_whole();
+    }
 }
 
 /// Stores of a program into the memory of the instance are damage, and are said; they end no one else.

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{Scratch, compiled, run_in_tree};
 
 /// What each part looks at: its name, by which the program is called, and its code. `say` prints a call and what it returned.
-const PARTS: [(&str, &str); 14] = [
+const PARTS: [(&str, &str); 15] = [
     ("numbers at which nothing is open", CLOSED),
     ("what waits with such a number", WAITED_FOR),
     ("numbers that the kernel gives", GIVEN),
@@ -18,6 +18,7 @@ const PARTS: [(&str, &str); 14] = [
     ("times of select", TIMES),
     ("paths by numbers", BY_NUMBERS),
     ("what scripts are called by", CALLED_BY),
+    ("what a program is told", IS_TOLD),
     ("flags and paths that are empty", FLAGS),
     ("descriptors that only stand for a file", HANDLES),
     ("memory that is there in part", PARTLY_THERE),
@@ -319,6 +320,14 @@ const CALLED_BY: &str = r##"
     run(execvp("script", arguments)); run(execve("../d/script", arguments, variables));
 "##;
 
+/// Variables, and what the kernel tells of the program: for set-id bits, too, that change nothing.
+const IS_TOLD: &str = r##"
+    char *arguments[] = {"called", "tells", 0}, *variables[] = {"LD_LIBRARY_PATH=/nowhere:$ORIGIN", "LD_BIND_NOW=1", "A=b", "A=c", 0}, *none[] = {0};
+    copy("/proc/self/exe", "d/program");
+    run(execve("d/program", arguments, variables)); run(execve("./d/../d/program", arguments, none));
+    run(execve("/proc/self/exe", arguments, variables)); chmod("d/program", 06755); run(execve("d/program", arguments, variables));
+"##;
+
 const FLAGS: &str = r#"
     int wrong = 0x40000000, file = open("a", O_RDWR), directory = open("d", O_RDONLY), here = AT_FDCWD;
     struct statx more;
@@ -540,6 +549,14 @@ int main(int count, char **words) {
         struct stat other;
         printf("%d %d\n", done > 0, fstat(file, &other) == 0 && other.st_size > 0);
         return 7;
+    }
+    if (strcmp(words[1], "tells") == 0) {
+        unsigned long asked[] = {AT_SECURE, AT_UID, AT_EUID, AT_GID, AT_EGID, AT_PAGESZ, AT_FLAGS, AT_CLKTCK, AT_PHENT, AT_PHNUM};
+        for (int index = 0; index < sizeof asked / sizeof *asked; index++) printf("%lu ", getauxval(asked[index]));
+        printf("%d %d %d\n", getauxval(AT_BASE) != 0, getauxval(AT_RANDOM) != 0, getauxval(AT_SYSINFO_EHDR) != 0);
+        for (char **variable = environ; *variable; variable++) puts(*variable);
+        printf("%d %s %s\n", count, words[0], words[1]);
+        return 0;
     }
     if (strcmp(words[1], "fails") == 0) {
         /* What it runs is what it was, also where the next program has no name either. */
