@@ -24,6 +24,7 @@ STRUCTURES_HISTORIES = 200_000
 OVERTAKEN_MS = 600_000
 """Of each structure; a round of chosen schedules takes a tenth of a millisecond to one and a half."""
 NOT_COMMUTING_PER_PART = 100_000
+COMMUTING_PAIRS = 10_000
 RIGHTS_PARTS = 10
 SEQUENCES_PARTS = 10
 SCRIPT_PARTS = 8
@@ -160,6 +161,10 @@ def test_transactions_that_do_not_commute_have_an_order(part: int) -> None:
     """A million histories, a part at a time, of two parties that show something else in the other order."""
     first = part * NOT_COMMUTING_PER_PART
     run_test("transact", "histories", {"HISTORIES": f"{first}..{first + NOT_COMMUTING_PER_PART}"}, "not_commute")
+
+
+def test_transactions_of_calls_that_commute_both_commit() -> None:
+    run_test("transact", "pairs", {"HISTORIES": str(COMMUTING_PAIRS)})
 
 
 def test_long_runs_of_transactions_have_no_anomaly() -> None:
