@@ -4,10 +4,10 @@ A pair is a test whose two calls are those of two processes and use names alone:
 Its files are made, each call is made by a program in a workspace of its own, both see the same tree, and both are
 committed, one after the other.
 
-Three kinds of pairs may be refused, though their calls commute. Both write one name: then the one that comes second
-would replace what it has not seen. Or they use two names of one file: a commit replaces, renames or removes the very
-version that the command has found, and one by another name is another version. Or one writes a file to which the other
-one gives a second name, which an overlay does by a copy. Of all others every pair commits.
+Two kinds of pairs may be refused, though their calls commute, since an overlay renames and links by copies. One empties
+an empty file, which gives it another time, and the other one renames or links it: the copy keeps the time that was
+found, and no one knows whether the command has looked at it. Or one renames a name of a file to another one of its
+names, which does nothing, but in an overlay takes the first name away. Of all others every pair commits.
 """
 
 from __future__ import annotations
@@ -63,32 +63,26 @@ class Refusal:
     paths: tuple[str, ...]
 
 
-def written(test: TestCase, index: int) -> set[tuple[str, str]]:
-    """The names that a call may change, each with its directory."""
-    arguments, directory = words(test, index)
-    call, *given = arguments
-    names = {
-        "open": given[:1] if int(given[-1] if call == "open" else 0) & 0o1100 else [],
-        "link": given[1:],
-        "stat": [],
-    }
-    return {(directory, name) for name in names.get(call, given)}
-
-
-def linked(test: TestCase, index: int) -> set[tuple[str, str]]:
-    """The name of a file to which a call gives another one."""
-    arguments, directory = words(test, index)
-    return {(directory, arguments[1])} if arguments[0] == "link" else set()
+def files_of(test: TestCase) -> dict[tuple[str, str], int]:
+    """The names of the tree, each with its file."""
+    steps = [dict(step.args) for step in test.setup if step.call == "name_file"]
+    return {(str(given["directory"]), str(given["name"])): given["file"] for given in steps}
 
 
 def kind_of(test: TestCase) -> str | None:
     """Why a pair may be refused; nothing if it must not."""
-    if written(test, 0) & written(test, 1):
-        return "both write one name"
-    if any(written(test, 1 - index) & linked(test, index) for index in (0, 1)):
-        return "one writes a file that the other one links"
-    files = [dict(step.args)["file"] for step in test.setup if step.call == "name_file"]
-    return "two names of one file" if len(files) > len(set(files)) else None
+    files = files_of(test)
+    emptied, copied = set[int](), set[int]()
+    for index in (0, 1):
+        (call, *given), directory = words(test, index)
+        found = [files.get((directory, name)) for name in given[:2]]
+        if call == "rename" and found[0] is not None and found[0] == found[1] and given[0] != given[1]:
+            return "one renames a name to another one of the same file"
+        if found[0] is not None and call == "open" and int(given[1]) & 0o1000:
+            emptied.add(found[0])
+        if found[0] is not None and call in ("link", "rename"):
+            copied.add(found[0])
+    return "one empties a file that the other one links or renames" if emptied & copied else None
 
 
 def pairs() -> list[TestCase]:

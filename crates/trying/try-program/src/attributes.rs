@@ -103,12 +103,14 @@ impl Attributes {
     }
 
     /// Whether a name leads to the same object with the same data. Of an object with several names the time of change says nothing: it
-    /// moves when another name comes or goes.
+    /// moves when another name comes or goes. Of an empty file no time does: whoever has touched it has left nothing in it.
     pub(crate) fn is_same_under_name(&self, other: &Attributes) -> bool {
         let has_one_name = self.links == 1 && other.links == 1;
-        self.identity() == other.identity()
-            && (self.kind, self.size_bytes, self.modified) == (other.kind, other.size_bytes, other.modified)
-            && (!has_one_name || self.changed == other.changed)
+        let is_same_object =
+            self.identity() == other.identity() && (self.kind, self.size_bytes) == (other.kind, other.size_bytes);
+        let is_empty = self.kind == Kind::File && self.size_bytes == 0;
+        is_same_object
+            && (is_empty || self.modified == other.modified && (!has_one_name || self.changed == other.changed))
     }
 
     /// Whether `stat` says the same. Which inode holds a file is not asked; of a directory, its size is the file system's affair.

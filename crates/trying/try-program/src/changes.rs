@@ -148,9 +148,11 @@ impl Reader<'_> {
         if is_directory && was_directory && !object.is_opaque {
             return self.merge_directory(place, base, object).map(|()| false);
         }
-        let is_same_file =
+        let are_files =
             base.as_ref().is_some_and(|base| base.kind == Kind::File && object.attributes.kind == Kind::File);
-        if is_same_file && self.is_as_found(&place, base.as_ref()) && self.has_same_data(&place)? {
+        // Another file with the same bytes may come instead of one that has more names.
+        let may_be_same = are_files && self.looks.may_be_copied(&place);
+        if may_be_same && self.is_as_found(&place, base.as_ref()) && self.has_same_data(&place)? {
             self.change_attributes(place, base, object, true)?;
             return Ok(false);
         }
@@ -204,11 +206,9 @@ impl Reader<'_> {
     ) -> Result<(), Failure> {
         let Some(now) = &base else { return Ok(()) };
         let failed = || Failure::calling(format!("reading the attributes of {place}"));
-        let had_this_time = match now.kind {
-            // Others may have changed names in it since.
-            Kind::Directory => self.looks.times(&place).any(|time| time == object.attributes.modified),
-            _ => now.modified == object.attributes.modified,
-        };
+        // Others may have changed it since.
+        let had_this_time = now.modified == object.attributes.modified
+            || self.looks.times(&place).any(|time| time == object.attributes.modified);
         let has_other_time = has_time && !had_this_time;
         let has_other_rights = !self.ownership.shown(now).has_same_rights(&object.attributes);
         let extended = |tree: &Tree| crate::extended::read(tree, &place).map_err(failed());

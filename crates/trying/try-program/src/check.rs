@@ -126,6 +126,9 @@ impl Checker<'_> {
 
     /// What is to be replaced must be the very version that the command has found, also where it has not read it.
     fn compare_replaced(&mut self, place: &Place, what: What) {
+        if what == What::Replace {
+            self.compare_names(place);
+        }
         if self.lenient.merged.contains(place) {
             return;
         }
@@ -155,6 +158,22 @@ impl Checker<'_> {
             .collect();
         for (place, then) in below {
             self.compare_version(&place, &then);
+        }
+    }
+
+    /// A file that the command has written, and does not merely replace, has no other name that it had not when it was found: the commit
+    /// puts a new file here, and the other name would keep the old one.
+    fn compare_names(&mut self, place: &Place) {
+        if !self.looks.may_be_copied(place) || planted("try-program: others may give a written file another name") {
+            return;
+        }
+        if let Some(Answer::Attributes(then)) = self.looks.name(place)
+            && let Answer::Attributes(now) = self.tree.ask(place, &Question::Name)
+            && then.identity() == now.identity()
+            && then.links < now.links
+        {
+            let names = |links: u64| if links == 1 { "1 name".to_owned() } else { format!("{links} names") };
+            self.refuse(place, "names", names(then.links), names(now.links));
         }
     }
 
@@ -198,7 +217,7 @@ impl Question {
             Question::Listing | Question::Data { .. } | Question::Target => 1,
             Question::Size | Question::Version => 2,
             Question::Extended(_) | Question::ExtendedNames => 3,
-            Question::Attributes | Question::Copy => 4,
+            Question::Attributes | Question::Copy | Question::EmptyCopy => 4,
         }
     }
 
@@ -207,7 +226,7 @@ impl Question {
         match self {
             Question::Name => "name",
             // What a copy keeps are attributes, too.
-            Question::Attributes | Question::Copy => "attributes",
+            Question::Attributes | Question::Copy | Question::EmptyCopy => "attributes",
             Question::Size => "size",
             Question::Version => "version",
             Question::Listing => "listing",

@@ -39,6 +39,14 @@ impl Looks {
         self.of(place).iter().find(|(question, _)| *question == Question::Name).map(|(_, answer)| answer)
     }
 
+    /// Whether an overlay may have copied the file at a place into its layer: it has asked what a copy keeps. Its question counts as
+    /// the command's where it cannot be told from that.
+    pub(crate) fn may_be_copied(&self, place: &Place) -> bool {
+        let is_copy =
+            |question: &Question| matches!(question, Question::Copy | Question::EmptyCopy | Question::Attributes);
+        self.of(place).iter().any(|(question, _)| is_copy(question))
+    }
+
     /// Places below another one at which something was found.
     pub(crate) fn found_below<'a>(&'a self, place: &'a Place) -> impl Iterator<Item = &'a Place> {
         self.by_place

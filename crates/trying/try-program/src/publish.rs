@@ -108,13 +108,10 @@ fn compare_below(directory: &OwnedFd, name: &[u8], place: &Place, looks: &Looks)
     Ok(())
 }
 
-/// Whether an object of a directory that was taken is the one that was seen. Its time of change says so only of one with one name:
-/// the commit may have moved another name of it. The number of its file system may be another one after a restart.
+/// Whether an object of a directory that was taken is the one that was seen. The number of its file system may be another one after a
+/// restart.
 fn is_as_seen(found: &Attributes, seen: &Attributes) -> bool {
-    let has_one_name = found.links == 1 && seen.links == 1;
-    (found.inode, found.kind, found.size_bytes, found.modified)
-        == (seen.inode, seen.kind, seen.size_bytes, seen.modified)
-        && (!has_one_name || found.changed == seen.changed)
+    Attributes { device: seen.device, ..found.clone() }.is_same_under_name(seen)
 }
 
 /// Undoes all steps, the last one first, and gives the stage up. The changes stay in the workspace.

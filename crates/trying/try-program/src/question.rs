@@ -15,6 +15,8 @@ pub(crate) enum Question {
     Attributes,
     /// What does a copy of it keep? Asked by the overlay before it copies it.
     Copy,
+    /// What does a copy of it keep that is emptied in the same call?
+    EmptyCopy,
     /// Where does the file end?
     Size,
     /// Which version of a file is it? Asked where the kernel reads the file itself, without a question about bytes.
@@ -63,7 +65,9 @@ impl Answer {
     /// Whether a command that got this answer would have got `now` without a difference that it could tell.
     pub(crate) fn agrees_with(&self, question: &Question, now: &Answer) -> bool {
         match (question, self, now) {
-            (Question::Name, Answer::Attributes(then), Answer::Attributes(now)) => then.has_same_rights(now),
+            (Question::Name | Question::EmptyCopy, Answer::Attributes(then), Answer::Attributes(now)) => {
+                then.has_same_rights(now)
+            }
             (Question::Attributes, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_to_stat(now),
             (Question::Copy, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_to_copy(now),
             (Question::Version, Answer::Attributes(then), Answer::Attributes(now)) => then.is_same_version(now),
@@ -87,6 +91,7 @@ impl Look {
             Question::Name => "name".to_owned(),
             Question::Attributes => "attributes".to_owned(),
             Question::Copy => "copy".to_owned(),
+            Question::EmptyCopy => "empty-copy".to_owned(),
             Question::Size => "size".to_owned(),
             Question::Version => "version".to_owned(),
             Question::Listing => "listing".to_owned(),
@@ -106,6 +111,7 @@ impl Look {
             "name" => Question::Name,
             "attributes" => Question::Attributes,
             "copy" => Question::Copy,
+            "empty-copy" => Question::EmptyCopy,
             "size" => Question::Size,
             "version" => Question::Version,
             "listing" => Question::Listing,
@@ -152,7 +158,7 @@ fn answer_of<'a>(question: &Question, words: &mut (impl Iterator<Item = &'a str>
         _ => {}
     }
     Some(match question {
-        Question::Name | Question::Attributes | Question::Copy | Question::Version => {
+        Question::Name | Question::Attributes | Question::Copy | Question::EmptyCopy | Question::Version => {
             Answer::Attributes(Attributes::of_words(words)?)
         }
         Question::Size => Answer::Size(words.next()?.parse().ok()?),
@@ -203,7 +209,8 @@ mod tests {
             (Question::Name, Answer::Absent),
             (Question::Name, Answer::Attributes(attributes.clone())),
             (Question::Attributes, Answer::Attributes(attributes.clone())),
-            (Question::Copy, Answer::Attributes(attributes)),
+            (Question::Copy, Answer::Attributes(attributes.clone())),
+            (Question::EmptyCopy, Answer::Attributes(attributes)),
             (Question::Version, Answer::Absent),
             (Question::Name, Answer::Fault(13)),
             (Question::Size, Answer::Size(0)),

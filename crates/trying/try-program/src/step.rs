@@ -72,9 +72,10 @@ fn is(found: Option<&Attributes>, wanted: &Attributes) -> bool {
     found.is_some_and(|found| found.identity() == wanted.identity())
 }
 
-/// Whether an object still has the data that it was replaced for. Its time of change moves with the rename.
+/// Whether an object still has the data that it was replaced for, and no name that it had not. Its time of change moves with the rename.
 fn is_untouched(found: &Attributes, wanted: &Attributes) -> bool {
-    found.kind == Kind::Directory || (found.size_bytes, found.modified) == (wanted.size_bytes, wanted.modified)
+    found.kind == Kind::Directory
+        || (found.size_bytes, found.modified) == (wanted.size_bytes, wanted.modified) && found.links <= wanted.links
 }
 
 fn changed_by_others() -> Trouble {

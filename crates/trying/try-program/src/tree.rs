@@ -151,7 +151,7 @@ impl Tree {
     /// Asks a question about a place.
     pub(crate) fn ask(&self, place: &Place, question: &Question) -> Answer {
         let answered = match question {
-            Question::Name | Question::Attributes | Question::Copy | Question::Version => {
+            Question::Name | Question::Attributes | Question::Copy | Question::EmptyCopy | Question::Version => {
                 self.attributes(place).map(|found| found.map_or(Answer::Absent, Answer::Attributes))
             }
             Question::Size => self

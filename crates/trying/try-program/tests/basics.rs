@@ -62,6 +62,9 @@ fn what_others_change_is_refused_and_named() {
         ("test -x file || true", "chmod 755 file", "file", "name"),
         ("echo mine > file", "echo theirs, later > file", "file", "version"),
         ("echo mine > made", "echo theirs > made", "made", "name"),
+        // The commit puts a new file there, and the other name would keep the old one.
+        ("echo more >> file", "ln file another-name", "file", "names"),
+        ("echo mine > file", "ln file another-name", "file", "names"),
         ("rm file", "echo changed >> file", "file", "version"),
         ("rm -r folder", "echo x > folder/new", "folder", "listing"),
         ("rm -r folder", "echo x >> folder/inner", "inner", "version"),
@@ -106,7 +109,7 @@ fn what_the_command_has_not_seen_may_change() {
         ("rm file", "echo x > other; ls"),
         ("echo more >> folder/inner", "echo x > folder/other; rm -r empty"),
         ("mv file elsewhere", "mkdir new; mv long longer"),
-        ("echo more >> file", "ln file another-name"),
+        ("echo mine > mine; python3 -c 'import os; os.replace(\"mine\", \"file\")'", "ln file another-name"),
         ("ls -l file", "echo x > new"),
     ];
     for (command, others) in cases {
@@ -148,6 +151,53 @@ fn other_names_of_a_file_may_come_and_go() {
         bench.sh(others);
         let document = bench.commit();
         assert_eq!(document["outcome"], outcome, "{command}, {others}: {document}");
+    }
+}
+
+#[test]
+fn an_empty_file_may_be_touched() {
+    if !can_try() {
+        return;
+    }
+    // What is in it cannot be lost: nothing is.
+    for (command, others, outcome) in [
+        ("unlink empty", "touch -d 2001-01-01 empty", "committed"),
+        (": > empty", "touch -d 2001-01-01 empty", "committed"),
+        // Opened to be written, and not written.
+        ("python3 -c 'open(\"empty\", \"r+\")'", "touch -d 2001-01-01 empty", "nothing"),
+        ("echo mine > empty", "echo theirs > empty; : > empty", "committed"),
+        ("unlink folder/empty; rmdir folder", "touch -d 2001-01-01 folder/empty", "committed"),
+        ("unlink empty", "echo theirs > empty", "refused"),
+        (": > empty", "echo theirs > empty", "refused"),
+        ("stat empty; unlink empty", "touch -d 2001-01-01 empty", "refused"),
+        ("echo more >> empty", "touch -d 2001-01-01 empty", "refused"),
+        ("unlink empty", "rm empty; : > empty", "refused"),
+    ] {
+        let bench = Bench::new();
+        bench.sh(": > empty; mkdir folder; : > folder/empty");
+        bench.run_script(command);
+        bench.sh(others);
+        let document = bench.commit();
+        assert_eq!(document["outcome"], outcome, "{command}, {others}: {document}");
+    }
+}
+
+#[test]
+fn a_file_that_comes_instead_of_an_equal_one_is_another_one() {
+    if !can_try() {
+        return;
+    }
+    // The old file keeps its other name. An empty one was given the time of the new one instead.
+    for bytes in ["", "x"] {
+        let bench = Bench::new();
+        bench.sh(&format!("printf '{bytes}' > old; ln old alias; printf '{bytes}' > new; touch -d 2001-01-01 new"));
+        let alias = || fs::metadata(bench.path("alias")).expect("it is there");
+        let before = alias();
+        bench.run_script("python3 -c 'import os; os.rename(\"new\", \"old\")'");
+        assert_eq!(bench.commit()["outcome"], "committed");
+        let after = alias();
+        assert_eq!((after.nlink(), after.mtime()), (1, before.mtime()), "{bytes}");
+        assert_ne!(fs::metadata(bench.path("old")).expect("it is there").ino(), after.ino());
     }
 }
 
@@ -220,6 +270,7 @@ fn what_changes_during_publication_undoes_all_of_it() {
         ("echo theirs > d", "d"),
         ("echo theirs > new", "new"),
         ("rm e; echo theirs > e", "e"),
+        ("ln d another-name", "d"),
         ("echo theirs > gone/more", "gone"),
         ("rm -r sub; ln -s elsewhere sub", "inner"),
     ];

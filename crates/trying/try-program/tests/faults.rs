@@ -47,7 +47,7 @@ fn recovered_whole(bench: &Bench, end: u32) -> bool {
     all == ["0\n", "0\n", "0\n"] || all == ["1\n", "1\n", "1\n"]
 }
 
-const SCENARIOS: [(&str, Scenario); 16] = [
+const SCENARIOS: [(&str, Scenario); 17] = [
     ("try-program: a record keeps the last look at a place", |bench| {
         bench.sh("echo x > old; mkdir folder");
         bench.run_script("mv old new; mv new folder/newer; ls folder; cat folder/newer");
@@ -63,6 +63,12 @@ const SCENARIOS: [(&str, Scenario); 16] = [
         bench.sh("echo x > file");
         bench.run_script("echo mine > new; python3 -c 'import os; os.replace(\"new\", \"file\")'");
         bench.sh("echo theirs > file");
+        refused(bench)
+    }),
+    ("try-program: others may give a written file another name", |bench| {
+        bench.sh("echo x > file");
+        bench.run_script("echo more >> file");
+        bench.sh("ln file other");
         refused(bench)
     }),
     ("try-program: absence is not asked again", |bench| {

@@ -96,6 +96,7 @@ fn the_same_bytes_are_refused_and_named() {
         ("read x < file; echo $x > made".to_owned(), poke("file", 0, "B"), ""),
         (poke("file", 0, "A"), "rm file".to_owned(), ""),
         ("rm file".to_owned(), poke("file", 6, "B"), ""),
+        (poke("file", 0, "A"), "ln file another-name".to_owned(), "2 names"),
         (poke("file", 0, "A"), format!("chmod 600 file; {}", poke("file", 6, "B")), ""),
     ];
     for (script, others, bytes) in cases {

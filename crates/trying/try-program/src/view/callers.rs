@@ -47,6 +47,16 @@ const COPYING: &[i64] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const COPYING: &[i64] = &[];
 
+/// Which of these may empty the file, and at which place they have their flags; without a place they always do. What `openat2` is given
+/// lies in the program's memory.
+#[cfg(target_arch = "x86_64")]
+const OPENING: &[(i64, Option<usize>)] =
+    &[(libc::SYS_open, Some(1)), (libc::SYS_openat, Some(2)), (libc::SYS_creat, None)];
+#[cfg(target_arch = "aarch64")]
+const OPENING: &[(i64, Option<usize>)] = &[(libc::SYS_openat, Some(2))];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const OPENING: &[(i64, Option<usize>)] = &[];
+
 /// How often a thread is looked at that has asked and does not wait yet.
 const LOOKS: usize = 200;
 const NEXT_LOOK: Duration = Duration::from_micros(20);
@@ -55,13 +65,15 @@ const RUNNING: &str = "running";
 /// Where a thread goes on that never was in a program, as those of `io_uring`: the call that is said of it is another thread's.
 const NOWHERE: &str = "0x0";
 
-/// For whom an overlay asks.
+/// For what an overlay asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// The program that has called sees the answer, or may see it.
-    ForProgram,
+    Program,
     /// A copy is made; the program sees what is copied.
-    ForCopy,
+    Copy,
+    /// A copy is made and is emptied in the same call, which gives it another time: the program sees neither.
+    EmptyCopy,
 }
 
 /// The threads of a run.
@@ -81,11 +93,10 @@ impl Callers {
         for _ in 0..LOOKS {
             match self.call_of(thread).as_deref() {
                 Some(RUNNING) => sleep(NEXT_LOOK),
-                Some(line) if is_copying(line) => return Asked::ForCopy,
-                _ => return Asked::ForProgram,
+                line => return line.map_or(Asked::Program, asked_by),
             }
         }
-        Asked::ForProgram
+        Asked::Program
     }
 
     fn call_of(&self, thread: u32) -> Option<String> {
@@ -97,11 +108,25 @@ impl Callers {
     }
 }
 
-/// Of a line with the number of a call, its arguments, the stack and where the program goes on.
-fn is_copying(line: &str) -> bool {
-    let number = line.split(' ').next().and_then(|number| number.parse().ok());
-    let is_in_program = line.rsplit(' ').next().is_some_and(|at| at != NOWHERE);
-    is_in_program && number.is_some_and(|number: i64| COPYING.contains(&number))
+/// By a line with the number of a call, its arguments, the stack and where the program goes on.
+fn asked_by(line: &str) -> Asked {
+    let mut words = line.split(' ');
+    let number = words.next().and_then(|number| number.parse().ok());
+    let arguments: Vec<&str> = words.collect();
+    let is_in_program = arguments.last().is_some_and(|at| *at != NOWHERE);
+    let Some(number) = number.filter(|number: &i64| is_in_program && COPYING.contains(number)) else {
+        return Asked::Program;
+    };
+    let empties = |flags: &str| {
+        let flags = flags.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        flags.is_some_and(|flags| flags & libc::O_TRUNC as u64 != 0)
+    };
+    let opening = OPENING.iter().find(|(own, _)| *own == number);
+    match opening {
+        Some((_, None)) => Asked::EmptyCopy,
+        Some((_, Some(at))) if arguments.get(*at).is_some_and(|flags| empties(flags)) => Asked::EmptyCopy,
+        _ => Asked::Copy,
+    }
 }
 
 #[cfg(test)]
@@ -111,11 +136,21 @@ mod tests {
     #[test]
     fn a_line_says_whether_a_file_is_copied() {
         let line = |number: i64, at: &str| format!("{number} 0xffffff9c 0x7ffc 0x1 0x0 0x0 0x0 0x7ffd12 {at}");
-        assert!(is_copying(&line(libc::SYS_openat, "0x7f1213")));
-        assert!(!is_copying(&line(libc::SYS_openat, NOWHERE)), "a thread of io_uring");
-        assert!(!is_copying(&line(libc::SYS_newfstatat, "0x7f1213")));
-        assert!(!is_copying(&line(libc::SYS_statx, "0x7f1213")));
-        assert!(!is_copying(RUNNING) && !is_copying("") && !is_copying("-1 0x7ffd12 0x7f1213"));
+        assert_eq!(asked_by(&line(libc::SYS_openat, "0x7f1213")), Asked::Copy);
+        let nowhere = line(libc::SYS_openat, NOWHERE);
+        let others = [libc::SYS_newfstatat, libc::SYS_statx].map(|number| line(number, "0x7f1213"));
+        for line in others.iter().map(String::as_str).chain([&*nowhere, RUNNING, "", "-1 0x7ffd12 0x7f1213"]) {
+            assert_eq!(asked_by(line), Asked::Program, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_says_whether_the_copy_is_emptied() {
+        let line =
+            |number: i64, flags: &str| format!("{number} 0xffffff9c 0x7ffc {flags} 0x1b6 0x0 0x0 0x7ffd12 0x7f1213");
+        assert_eq!(asked_by(&line(libc::SYS_openat, "0x241")), Asked::EmptyCopy, "as a shell's `>` has it");
+        assert_eq!(asked_by(&line(libc::SYS_openat, "0x441")), Asked::Copy, "`>>`");
+        assert_eq!(asked_by(&line(libc::SYS_renameat, "0x241")), Asked::Copy, "no flags");
     }
 
     /// `stat`, `lstat`, `fstat` and their kin on i386 (x86-64) and Arm (aarch64): what a 32-bit program calls has another number.

@@ -145,22 +145,23 @@ impl View {
             let seen = locked(&node.seen);
             !seen.has_given_attributes && seen.attributes.kind != Kind::Directory
         };
-        let is_for_copy = |asked| asked == Asked::ForCopy || planted("try-program: a stat counts as a copy");
-        let is_for_copy = may_be_copied && is_for_copy(self.callers.asked(thread));
+        let asked = if may_be_copied { self.callers.asked(thread) } else { Asked::Program };
         let mut seen = locked(&node.seen);
-        if is_for_copy {
-            if !seen.has_given_copy {
-                seen.has_given_copy = true;
-                self.note(&node.place, Question::Copy, Answer::Attributes(seen.attributes.clone()));
+        let (question, has_given) = match asked {
+            Asked::Copy => (Question::Copy, &mut seen.has_given_copy),
+            Asked::EmptyCopy => (Question::EmptyCopy, &mut seen.has_given_empty_copy),
+            Asked::Program if may_be_copied && planted("try-program: a stat counts as a copy") => {
+                (Question::Copy, &mut seen.has_given_copy)
             }
-            // A program that asks for itself must come here.
-            return Ok((seen.known(), Duration::ZERO));
+            Asked::Program => (Question::Attributes, &mut seen.has_given_attributes),
+        };
+        let is_first = !std::mem::replace(has_given, true);
+        if is_first {
+            self.note(&node.place, question.clone(), Answer::Attributes(seen.attributes.clone()));
         }
-        if !seen.has_given_attributes {
-            seen.has_given_attributes = true;
-            self.note(&node.place, Question::Attributes, Answer::Attributes(seen.attributes.clone()));
-        }
-        Ok((seen.attributes.clone(), ALWAYS))
+        // A program that asks for itself must come here.
+        let for_how_long = if question == Question::Attributes { ALWAYS } else { Duration::ZERO };
+        Ok((seen.known(), for_how_long))
     }
 
     pub(super) fn close(&self, handle: u64) {

@@ -33,6 +33,8 @@ pub(super) struct Seen {
     pub(super) has_given_attributes: bool,
     /// Whether it was asked for a copy.
     pub(super) has_given_copy: bool,
+    /// The same of a copy that is emptied.
+    pub(super) has_given_empty_copy: bool,
     pub(super) has_given_size: bool,
     /// Whether the kernel reads the file itself, as it was then.
     pub(super) has_given_version: bool,
@@ -137,6 +139,7 @@ fn node(place: Place, attributes: Attributes) -> Arc<Node> {
         attributes,
         has_given_attributes: false,
         has_given_copy: false,
+        has_given_empty_copy: false,
         has_given_size: false,
         has_given_version: false,
         data: HashMap::new(),
