@@ -11,7 +11,7 @@ use sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::entry::Entry;
 use crate::key::Key;
-use crate::table::{self, Bucket, MAX_BUCKETS, Table};
+use crate::table::{self, Bucket, MAX_BUCKETS, SEGMENT_BUCKETS, Table};
 
 pub(crate) const ALIVE: u32 = 0;
 pub(crate) const KILLING: u32 = 1;
@@ -107,7 +107,7 @@ impl HashDir {
     pub unsafe fn new(core: &Core<'_>, decisions: &Decisions, bucket_count: usize) -> Result<HashDir, OutOfMemory> {
         let bucket_count = bucket_count.clamp(1, MAX_BUCKETS).next_power_of_two();
         let table = Table::allocate(core, bucket_count, 0)?;
-        for index in 0..bucket_count {
+        for index in (0..bucket_count).step_by(SEGMENT_BUCKETS) {
             // SAFETY: nobody has seen the table.
             unsafe {
                 if let Err(error) = Table::ensure_segment(table, core, index) {

@@ -1,5 +1,7 @@
 //! Removing a directory: nothing can be inserted any more, once it has been seen to be empty.
 
+use core::ptr;
+
 use commit::{Anyone, Tag, Waiting};
 use epoch::Guard;
 use percpu::{Core, CoreLockGuard};
@@ -7,7 +9,8 @@ use sync::Wait;
 use sync::atomic::{Ordering, fence};
 
 use crate::dir::{ALIVE, DEAD, HashDir, KILLING};
-use crate::table::{RANK_BUCKET, RANK_GROW, Table};
+use crate::entry::Entry;
+use crate::table::{Bucket, RANK_BUCKET, RANK_GROW, Table};
 
 /// The directory has names in it, or is dead already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +30,34 @@ pub struct Killing<'d> {
 impl HashDir {
     /// Whether no name exists, looked at bucket by bucket without writing.
     pub fn is_empty(&self, guard: &Guard<'_>) -> bool {
-        let mut empty = true;
-        self.list(guard, crate::FIRST_COOKIE, |_| {
-            empty = false;
-            false
-        });
-        empty
+        !self.has_entry(guard, |entry| entry.exists(self.decisions()))
+    }
+
+    /// Whether there is such an entry, looked at bucket by bucket: a chain that moves meanwhile is found in its table or, later,
+    /// in the next one.
+    fn has_entry(&self, _guard: &Guard<'_>, is_such: impl Fn(&Entry) -> bool) -> bool {
+        let mut table = self.table.load(Ordering::Acquire);
+        // SAFETY: tables and entries live as long as the guard.
+        unsafe {
+            while let Some(current) = table.as_ref() {
+                let has_such = |bucket: &Bucket| {
+                    let (head, moved) = bucket.head();
+                    let mut walk = if moved { ptr::null_mut() } else { head };
+                    while let Some(entry) = walk.as_ref() {
+                        if is_such(entry) {
+                            return true;
+                        }
+                        walk = entry.next(current.parity).load(Ordering::Acquire);
+                    }
+                    false
+                };
+                if current.made_buckets().any(has_such) {
+                    return true;
+                }
+                table = current.next.load(Ordering::Acquire);
+            }
+        }
+        false
     }
 
     /// Whether the directory was killed, for the core whose operation may be about to do so; none while another core is
@@ -99,25 +124,10 @@ impl Killing<'_> {
     }
 
     /// Whether all names that exist are about to be removed by this operation.
-    pub fn is_left_by(&self, _guard: &Guard<'_>, tag: Tag, wait: &impl Wait) -> bool {
+    pub fn is_left_by(&self, guard: &Guard<'_>, tag: Tag, wait: &impl Wait) -> bool {
         let (decisions, viewer) = (self.dir.decisions(), Waiting(Anyone, wait));
-        let mut table = self.dir.table.load(Ordering::Acquire);
-        // SAFETY: tables and entries live as long as the guard; growth is kept away.
-        unsafe {
-            while let Some(current) = table.as_ref() {
-                for bucket in current.made_buckets() {
-                    let (mut walk, moved) = bucket.head();
-                    while let Some(entry) = walk.as_ref().filter(|_| !moved) {
-                        if !entry.is_removed_by(tag) && entry.exists_for(decisions, viewer) {
-                            return false;
-                        }
-                        walk = entry.next(current.parity).load(Ordering::Acquire);
-                    }
-                }
-                table = current.next.load(Ordering::Acquire);
-            }
-        }
-        true
+        // Growth is kept away.
+        !self.dir.has_entry(guard, |entry| !entry.is_removed_by(tag) && entry.exists_for(decisions, viewer))
     }
 
     /// Makes the end final: the directory is dead.

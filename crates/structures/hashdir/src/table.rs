@@ -3,6 +3,7 @@
 use core::alloc::Layout;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
+use core::slice;
 // Calls find a bucket's segment by an acquire load of another word; models need not interleave this one.
 use core::sync::atomic::AtomicPtr as Segment;
 
@@ -25,7 +26,7 @@ pub const RANK_GROW: LockRank = LockRank(10);
 pub const RANK_BUCKET: LockRank = LockRank(20);
 
 /// Buckets of a segment: 32 KiB of memory.
-const SEGMENT_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
+pub(crate) const SEGMENT_BUCKETS: usize = if cfg!(loom) { 4 } else { 256 };
 /// Segments whose pointers fit in one table of 64 KiB.
 const MAX_SEGMENTS: usize = ((64 << 10) - size_of::<Table>()) / size_of::<*mut Bucket>();
 /// Most buckets that a table can have: the largest power of two of segments.
@@ -280,15 +281,17 @@ impl Table {
 
     /// All buckets that have been made. More may come meanwhile, unless growth is kept away.
     pub(crate) fn made_buckets(&self) -> impl Iterator<Item = &Bucket> {
-        (0..self.bucket_count).filter_map(move |index| {
+        let (segments, buckets) = (self.bucket_count.div_ceil(SEGMENT_BUCKETS), self.bucket_count.min(SEGMENT_BUCKETS));
+        let made = (0..segments).filter_map(move |index| {
             // SAFETY: in bounds; a segment that is seen was made whole, and lives as long as its table.
             unsafe {
-                let segment = Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ref();
+                let segment = Table::segments(NonNull::from(self)).add(index).as_ref();
                 // Acquire pairs with the release in `ensure_segment`: buckets are seen as they were made.
                 NonNull::new(segment.load(Ordering::Acquire))
-                    .map(|segment| &*segment.as_ptr().add(index % SEGMENT_BUCKETS))
+                    .map(|first| slice::from_raw_parts(first.as_ptr(), buckets))
             }
-        })
+        });
+        made.flatten()
     }
 }
 

@@ -196,6 +196,7 @@ fn a_directory_is_left_by_an_operation_that_removes_all_its_names() {
             dir.grow(home.epochs, &home.epochs.pin(&core), &Spin, moved_buckets);
         }
         let guard = home.epochs.pin(&core);
+        assert!(!dir.is_empty(&guard));
         assert_eq!(dir.begin_kill(&guard, &Spin).err(), Some(NotEmpty::HasNames));
         let killing = dir.begin_kill_with_names(&guard, &Spin).unwrap();
         let operation = home.decisions.begin_firm(&core);
