@@ -42,18 +42,34 @@ impl RadixArray {
 
     /// [`RadixArray::find`]; and how many bits of the index the indices differ in that end there, too.
     #[inline]
-    pub(crate) fn find_with_bits<'g>(&self, _guard: &'g Guard<'_>, index: u64) -> (End<'g>, u32) {
+    pub(crate) fn find_with_bits<'g>(&self, guard: &'g Guard<'_>, index: u64) -> (End<'g>, u32) {
+        let (leaf, bits) = self.find_leaf(guard, index);
+        let end = match leaf {
+            // SAFETY: nodes are retired, so they live as long as the guard.
+            Ok(leaf) => End::Leaf(unsafe { leaf.leaf_slot(index) }),
+            Err((value, holder)) => End::Uniform(value, holder),
+        };
+        (end, bits)
+    }
+
+    /// The leaf in which an index has a slot of its own, or what it has in common with others, as [`End::Uniform`]; and how many
+    /// bits of the index the indices differ in that end there, too. The leaf lives as long as the guard.
+    #[inline]
+    pub(crate) fn find_leaf(
+        &self,
+        _guard: &Guard<'_>,
+        index: u64,
+    ) -> (Result<Node, (Option<u64>, Option<usize>)>, u32) {
         loop {
             let mut bits = INDEX_BITS;
             let mut word = Word(self.root.load(Ordering::Acquire));
             if let Some(node) = word.child().filter(|node| index >> node.bits() != 0) {
-                return (End::Uniform(None, None), node.bits());
+                return (Err((None, None)), node.bits());
             }
             while let Some(node) = word.child() {
                 bits = node.slot_bits;
                 if node.is_leaf() {
-                    // SAFETY: nodes are retired, so they live as long as the guard.
-                    return (End::Leaf(unsafe { node.leaf_slot(index) }), bits);
+                    return (Ok(node), bits);
                 }
                 // SAFETY: found under the guard, so it lives as long as that.
                 let slot = unsafe { node.slot((index >> bits) as usize) };
@@ -61,7 +77,7 @@ impl RadixArray {
             }
             // A slot without a value is dead: its node was folded away.
             if let Some(value) = word.value() {
-                return (End::Uniform(value.filter(|_| index >> INDEX_BITS == 0), word.holder()), bits);
+                return (Err((value.filter(|_| index >> INDEX_BITS == 0), word.holder())), bits);
             }
         }
     }

@@ -200,17 +200,29 @@ pub(crate) fn slot_bits_for(end: u64) -> u32 {
 impl Node {
     /// Allocates a node whose slots hold what `word` says.
     pub(crate) fn allocate(core: &Core<'_>, slot_bits: u32, word: impl Fn(usize) -> Word) -> Result<Node, OutOfMemory> {
+        // Made where it is to lie.
         let address = if slot_bits == 0 {
-            let slots = core::array::from_fn(|index| LeafSlot {
-                word: AtomicU64::new(word(index).0),
-                sequence: Sequence::new(),
-                next: AtomicU64::new(0),
-                retired: Retired::new(),
-            });
-            core.allocate_object(Leaf { slots })?.cast()
+            let leaf = core.allocate_place::<Leaf>()?;
+            for index in 0..1 << LEAF_BITS {
+                let slot = LeafSlot {
+                    word: AtomicU64::new(word(index).0),
+                    sequence: Sequence::new(),
+                    next: AtomicU64::new(0),
+                    retired: Retired::new(),
+                };
+                // SAFETY: fresh memory for a leaf, whose slots lie one behind the other.
+                unsafe { leaf.cast::<LeafSlot>().add(index).write(slot) };
+            }
+            leaf.cast()
         } else {
-            let words = core::array::from_fn(|index| AtomicU64::new(word(index).0));
-            core.allocate_object(Inner { words, retired: Retired::new() })?.cast()
+            let inner = core.allocate_place::<Inner>()?;
+            for index in 0..1 << INNER_BITS {
+                // SAFETY: fresh memory for an inner node, which begins with its words.
+                unsafe { inner.cast::<AtomicU64>().add(index).write(AtomicU64::new(word(index).0)) };
+            }
+            // SAFETY: as above; the field lies in that memory.
+            unsafe { inner.byte_add(offset_of!(Inner, retired)).cast().write(Retired::new()) };
+            inner.cast()
         };
         Ok(Node { address, slot_bits })
     }
@@ -269,6 +281,17 @@ impl Node {
         debug_assert!(self.is_leaf());
         // SAFETY: a leaf that lives, by the caller's promise; the index is masked.
         unsafe { &self.address.cast::<Leaf>().as_ref().slots[index as usize & ((1 << LEAF_BITS) - 1)] }
+    }
+
+    /// The slots of an index in a leaf, and of those that follow in it.
+    ///
+    /// # Safety
+    /// As for [`Node::leaf_slot`].
+    #[inline]
+    pub(crate) unsafe fn leaf_slots_from<'n>(self, index: u64) -> &'n [LeafSlot] {
+        debug_assert!(self.is_leaf());
+        // SAFETY: as there.
+        unsafe { &self.address.cast::<Leaf>().as_ref().slots[index as usize & ((1 << LEAF_BITS) - 1)..] }
     }
 
     /// Link and kind for retirement.

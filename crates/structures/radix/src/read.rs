@@ -168,16 +168,20 @@ impl RadixArray {
     pub fn first_empty(&self, guard: &Guard<'_>, start: u64) -> u64 {
         let mut index = start;
         while index < 1 << INDEX_BITS {
-            let (end, bits) = self.find_with_bits(guard, index);
-            let value = match end {
-                End::Uniform(value, _) => Some(value),
-                End::Leaf(slot) => Word(slot.word.load(Ordering::Acquire)).value(),
-            };
-            match value {
-                Some(Some(_)) => index = ((index >> bits) + 1) << bits,
-                Some(None) => break,
-                // The slot was folded away.
-                None => {}
+            match self.find_leaf(guard, index) {
+                // SAFETY: nodes are retired, so the leaf lives as long as the guard.
+                (Ok(leaf), _) => {
+                    for slot in unsafe { leaf.leaf_slots_from(index) } {
+                        match Word(slot.word.load(Ordering::Acquire)).value() {
+                            Some(Some(_)) => index += 1,
+                            Some(None) => return index,
+                            // The leaf was folded away.
+                            None => break,
+                        }
+                    }
+                }
+                (Err((Some(_), _)), bits) => index = ((index >> bits) + 1) << bits,
+                (Err((None, _)), _) => return index,
             }
         }
         index
