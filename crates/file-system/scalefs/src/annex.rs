@@ -73,15 +73,24 @@ impl Annex {
     ///
     /// # Safety
     /// No one uses the inode any more.
+    #[inline]
     pub(crate) unsafe fn destroy(inode: &Inode, core: &Core<'_>) {
         let address = inode.references.annex.load(Ordering::Acquire);
         if let Some(place) = NonNull::new(address as usize as *mut Annex) {
             // SAFETY: the caller's promise.
-            unsafe {
-                place.as_ref().locks.destroy(core);
-                place.as_ref().extended.destroy(core);
-                core.free_object(place);
-            }
+            unsafe { Annex::destroy_at(place, core) };
+        }
+    }
+
+    /// # Safety
+    /// No one uses the annex any more.
+    #[cold]
+    unsafe fn destroy_at(place: NonNull<Annex>, core: &Core<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            place.as_ref().locks.destroy(core);
+            place.as_ref().extended.destroy(core);
+            core.free_object(place);
         }
     }
 }

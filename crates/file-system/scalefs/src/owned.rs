@@ -229,6 +229,7 @@ impl OwnedScaleFs {
         unsafe { self.file_system.as_ref() }
     }
 
+    #[inline]
     fn arena(&self) -> &Arena {
         // SAFETY: as above.
         unsafe { self.arena.as_ref() }
@@ -255,6 +256,7 @@ impl OwnedScaleFs {
     ///
     /// # Errors
     /// As there; [`ClaimError::OtherProcess`] in a child of the process that made the file system.
+    #[inline]
     pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         self.arena_here()?.claim(number, owner)
     }

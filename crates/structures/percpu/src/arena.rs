@@ -463,11 +463,11 @@ impl Arena {
         &self.service.0
     }
 
+    #[inline]
     pub(crate) fn limit_word(&self) -> &AtomicU32 {
         &self.core_limit.0
     }
 
-    #[inline]
     /// The arena's head, and what it keeps for each core.
     pub fn tables(&self) -> [Part; 2] {
         let start = self.records as usize;
@@ -475,6 +475,7 @@ impl Arena {
         [Part::of(self, &HEAD), Part { memory: records, kind: &RECORD }]
     }
 
+    #[inline]
     pub(crate) fn record(&self, index: CoreIndex) -> &CoreRecord {
         assert!(index.get() < self.core_count);
         // SAFETY: in bounds, as asserted; records are written at creation, are `Sync`, and are only shared from then on.

@@ -34,6 +34,7 @@ const FREE: u64 = 0;
 const SERVED: u64 = 1;
 
 /// The state of a core that an owner claims.
+#[inline]
 fn claimed_by(owner: OwnerId) -> u64 {
     owner.0 << 1
 }
@@ -124,6 +125,7 @@ impl<'a> Core<'a> {
         OwnerId(self.record.state.load(Ordering::Relaxed) >> 1)
     }
 
+    #[inline]
     fn new(arena: &'a Arena, index: CoreIndex) -> Core<'a> {
         Core {
             arena,
@@ -162,6 +164,7 @@ impl<'a> Core<'a> {
 }
 
 impl Drop for Core<'_> {
+    #[inline]
     fn drop(&mut self) {
         // Release pairs with the acquiring exchange in `claim`: the next owner sees the core's memory as we leave it.
         self.record.state.store(FREE, Ordering::Release);
@@ -179,6 +182,7 @@ impl Arena {
     ///
     /// # Errors
     /// [`ClaimError`]: there is no such core, or somebody is it, or serves it for a moment.
+    #[inline]
     pub fn claim(&self, number: usize, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         if number >= self.core_count() {
             return Err(ClaimError::OutOfRange { core_count: self.core_count() });
@@ -241,6 +245,7 @@ impl Arena {
         claimed.ok_or(refusal)
     }
 
+    #[inline]
     fn claim_as(&self, index: CoreIndex, state: u64) -> Result<Core<'_>, ClaimError> {
         let record = self.record(index);
         // Acquire pairs with the release in `Drop for Core`.
