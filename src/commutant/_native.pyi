@@ -142,7 +142,7 @@ class ProgramNames:
     """A program's symbols."""
 
     def __new__(cls, symbols: Sequence[tuple[int, int, str]]) -> Self:
-        """From (first address, first address behind, name), in any order."""
+        """From (first address, first address after, name), in any order."""
 
 @final
 class LoadedNames:
@@ -181,7 +181,7 @@ class TraceReader:
         """Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if neither."""
 
     def read_batch(self) -> list[_Window] | None:
-        """The windows up to the end of the next batch, or None behind the end of the trace; blocks without the GIL.
+        """The windows up to the end of the next batch, or None past the end of the trace; blocks without the GIL.
 
         A window is (sequence, numbers of findings and of the pictures that show them, ignored lines per rule, counted
         accesses per core, lost accesses, (logged accesses per core, for each object that shows a finding the number of
@@ -222,7 +222,7 @@ class ProgramFile:
         """The functions that an instruction belongs to, the innermost first: name, and file and line if known."""
 
     def variable(self, address: int) -> tuple[str, int] | None:
-        """The variable that an address lies in, and how many bytes behind its start."""
+        """The variable that an address lies in, and how many bytes after its start."""
 
 @final
 class RelocatableFile:
@@ -296,12 +296,12 @@ class Context:
         """What a part of the program returns: it runs unless a path before has gone through it in the same way.
 
         All that has come into being or was changed in it stands as if it had run. So it changes what it did not make
-        itself by way of `put` and `undo_with` alone, unknowns come into being in steps or behind the last one, and the
+        itself by way of `put` and `undo_with` alone, unknowns come into being in steps or after the last one, and the
         program asks for the same steps again where it has decided the same. No step is part of another.
         """
 
     def first_of(self, functions: list[Callable[[], _T | None]]) -> _T | None:
-        """What the first of several steps returns that does not return None; those behind it are not made."""
+        """What the first of several steps returns that does not return None; those after it are not made."""
 
     def put(self, mapping: dict[Any, Any], key: Any, value: Any) -> None:
         """Sets a key of a mapping that outlives the step."""
@@ -316,7 +316,7 @@ class Context:
         """How many decisions the path has taken that ends here; UsageError if they are fewer than its prefix has."""
 
     def next_path(self, decided: int) -> bool:
-        """Begins the next path in the order of a depth-first search, behind one that has taken so many decisions.
+        """Begins the next path in the order of a depth-first search, after one that has taken this many decisions.
 
         Keeps the steps in which none but decisions of both were taken. False if there is no other path.
         """
@@ -325,7 +325,7 @@ class Context:
         """The point that the path has reached."""
 
     def take_back(self, mark: Mark) -> None:
-        """Takes back all that was decided and changed behind a point."""
+        """Takes back all that was decided and changed after a point."""
 
     def new_bool(self, term: _Term) -> int:
         """The index of a new boolean unknown."""
@@ -385,7 +385,7 @@ class Context:
     @property
     def restricted(self) -> set[int]:
         """The positions in the trail of decisions about presence and flags that the model demanded of its states, which
-        a reader need not be told."""
+        a reader need not know."""
 
     @property
     def bool_terms(self) -> list[_Term]: ...
@@ -687,7 +687,7 @@ def changed(copy: object, original: object) -> bool:
 
 def independent(left: LazyRecord, right: LazyRecord) -> bool:
     """Whether neither of two runs, which left these states, changed what the other looked at. Decides nothing; False
-    may also mean that this cannot be told."""
+    may also mean that this is not known."""
 
 def transfer(run: LazyRecord, state: LazyRecord) -> None:
     """Changes a state as a run changed the copy that it left: one that is independent of what led to the state."""

@@ -32,7 +32,7 @@ TOOLS = {
     "mkfs.btrfs": "linux:fs=btrfs",
     "gcc": "kernel build, libraries",
 }
-"""What is run beside QEMU, and what for."""
+"""What is run in addition to QEMU, and what for."""
 
 MEMORY_PER_MACHINE_BYTES = 700 << 20
 """What one virtual machine takes: 512 MiB of guest memory, and QEMU's own."""

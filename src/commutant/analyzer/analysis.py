@@ -259,7 +259,7 @@ def sets_of_calls(
     interface: type[Interface], calls: Sequence[str] | None, size: int, *, with_self: bool = False, sample: int = 1
 ) -> list[tuple[str, ...]]:
     """The sets to analyse, in the order of the interface's text: the one that as many names as `size` make, or all
-    (`with_self`: always all, in which a call may occur more than once); with `sample`, every so many of them."""
+    (`with_self`: always all, in which a call may occur more than once); with `sample`, every `sample`th of them."""
     if size < 1:
         raise UsageError(f"expected a set size of at least 1, got {size}")
     known = interface.call_names()

@@ -29,7 +29,7 @@ from commutant.symbolic import Term
 FactList = list[Fact]
 
 MAX_CASES = 16
-"""So many values of a choice are written out, each as a case of its own."""
+"""This many values of a choice are written out, each as a case of its own."""
 
 
 class Choices:

@@ -59,7 +59,8 @@ class Edge(NamedTuple):
 
 @cache
 def _edges(count: int) -> tuple[Edge, ...]:
-    """All edges of the cube of so many calls but those from its first corner, in the order in which they are walked."""
+    """All edges of the cube of this many calls but those from its first corner, in the order in which they are
+    walked."""
     edges = []
     for size in range(2, count + 1):
         for calls in combinations(range(count), size):
@@ -97,7 +98,7 @@ class Cube:
     """The orders of `count` calls from one initial state.
 
     `perform(index, start, state)` runs a call from a corner on a state that it may change and returns the result;
-    `same_result` and `equivalent` compare. With `confirm`, calls run even where their result is known, and it is told
+    `same_result` and `equivalent` compare. With `confirm`, calls run even where their result is known, and it is given
     both.
     """
 
@@ -139,7 +140,7 @@ class Cube:
 
     def _begin(self, index: int) -> Difference | None:
         """Runs a call from the initial state. Of calls that have nothing to do with each other this is noted at once:
-        it holds whatever those behind them decide."""
+        it holds whatever those after them decide."""
         state = clone(self._states[0])
         try:
             run = CallRun(0, self._perform(index, 0, state), state)

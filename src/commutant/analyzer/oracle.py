@@ -39,8 +39,8 @@ class SymbolicOracle:
     """Answers a model's open questions with one unknown per call and question, the same in every order.
 
     Values handed out as unused to two calls may be the same one as long as no order needs both at once: an
-    implementation may give the number to whoever comes first. `after` tells of a run that makes choices of its own
-    which calls have run before it (a bit for each). `foreign` are answers that another interface got; no call sees
+    implementation may give the number to the call that comes first. `after` informs of a run that makes choices of its
+    own which calls have run before it (a bit for each). `foreign` are answers that another interface got; no call sees
     both, so a new value is none of those.
     """
 

@@ -17,7 +17,7 @@ from commutant.analyzer.facts import Facts
 from commutant.analyzer.oracle import AFTER
 
 MAX_EXCHANGED = 4
-"""So many choices of a cube are exchanged to see whether another cube says the same."""
+"""This many choices of a cube are exchanged to see whether another cube says the same."""
 
 Region = list[Conjunction] | None
 """A union of cubes; None where no state belongs to the place in the tree at all."""

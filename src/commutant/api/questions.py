@@ -70,7 +70,7 @@ def generate(
 ) -> Tests:
     """One test for each class of states and arguments in which the calls commute.
 
-    `sample` takes only every so many sets, `level` is `path`, `conflict` or `full`, from few to many classes; the
+    `sample` takes only one set in `sample`, `level` is `path`, `conflict` or `full`, from few to many classes; the
     others are those of `analyze`.
 
     >>> generate("names", calls=["link"]).corpus.interface

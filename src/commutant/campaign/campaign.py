@@ -29,7 +29,7 @@ MIN_BATCH_WINDOWS = 16
 """Towards the end batches get smaller, so that all sessions end at about the same time, but not smaller than this."""
 
 MAX_CRASHES_IN_A_ROW = 25
-"""So many windows one after the other, over all sessions, in which the implementation died end the campaign."""
+"""This many windows one after the other, over all sessions, in which the implementation died end the campaign."""
 
 _PROGRESS_INTERVAL_SECONDS = 0.1
 _CLOSING_SECONDS = 10.0  # a closed session lets go of its thread long before; a defect there must not hang the program
@@ -71,7 +71,7 @@ class Campaign:
         self._session_count = 1
 
     def run(self, sessions: Sequence[Session], on_progress: OnProgress = no_progress) -> float:
-        """Runs all tests and returns the seconds that it took; `on_progress` is told now and then how far it is.
+        """Runs all tests and returns the seconds that it took; `on_progress` is called now and then with how far it is.
 
         Raises RunError if a session cannot go on or the verdicts cannot be written. After an error or an interrupt the
         sessions are closed; after a good end they are the caller's to close.

@@ -3,7 +3,7 @@
 Two names that fall into one bucket share a line that the interface does not ask for. Another seed parts them; a
 conflict of the calls themselves stays. So a conflicting test runs again on targets that differ in nothing but their
 seed. One that is conflict-free there is *not repeated under other seeds*: it stays conflicting, and the summary tells
-how many there are of these, as `collisions`: they may be some, but nobody has compared the hashes.
+how many there are of these, as `collisions`: they may be some, but no one has compared the hashes.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 A structure that spreads its keys over places by a hash shares a line where two keys fall to one place, or to places in
 one line. A window shows that for the keys that it has; of a few windows of one test mostly none does, and which test
 shows it depends on the seed. So tests that share nothing for most keys run in many more windows, each with keys that no
-window had before, and what comes up is told once for all of them, with its rate: that is a property of the structure,
-and the same for every seed. A test that only looked as if it conflicted, for its few windows had such keys, is then
-conflict-free, by the rule of the few windows: one in six may share a line.
+window had before, and what comes up is reported once for all of them, with its rate: that is a property of the
+structure, and the same for every seed. A test that only looked as if it conflicted, for its few windows had such keys,
+is then conflict-free, by the rule of the few windows: one in six may share a line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from commutant.mtrace import Sharing
 from commutant.targets import Job, Session
 
 WINDOWS_PER_TEST = 128
-"""Of tests of which one window in twenty shares a line, one in seven hundred shows none in so many."""
+"""Of tests of which one window in twenty shares a line, one in seven hundred shows none in this many."""
 
 SELDOM = 6
 """Of this many windows one may share a line in a test that is conflict-free: two orders, three windows each."""

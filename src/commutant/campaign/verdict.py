@@ -53,7 +53,7 @@ class Verdict:
     """What a test came to.
 
     `findings` are, of a conflicting test, those that stand; of an unstable one, all that were seen; of any other, none.
-    They are sorted by identity, each as it was first seen. Beside each stand in `pictures` the objects that showed it,
+    They are sorted by identity, each as it was first seen. With each stand in `pictures` the objects that showed it,
     in the first window of each order that had it; none of targets that draw none, and of runs of earlier versions.
     `courses` has, for each order, in which order the lines of these were touched in the first window with findings;
     empty as `pictures` is. `windows` were run for it, `ignored` counts per ignoring rule the lines dropped in them.

@@ -16,7 +16,7 @@ class KindSize(Part, frozen=True):
 
 
 class CacheDocument(Document, frozen=True):
-    """What lies in the cache folder, by kind, after this call removed so many bytes."""
+    """What lies in the cache folder, by kind, after this call removed this many bytes."""
 
     folder: str
     removed_bytes: Count

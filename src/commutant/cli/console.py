@@ -116,8 +116,8 @@ _for_results: TextIO | None = None
 
 @contextlib.contextmanager
 def results_alone() -> Iterator[None]:
-    """Meanwhile standard output has only what this module writes there: what a model or an executor prints, also in
-    processes that are forked from this one, goes to standard error, and not into the middle of a JSON document.
+    """Standard output has only, until the end, what this module writes there: what a model or an executor prints, also
+    in processes that are forked from this one, goes to standard error, and not into the middle of a JSON document.
     """
     global _for_results
     _for_results, sys.stdout = sys.stdout, sys.stderr
@@ -182,7 +182,7 @@ def results() -> Console:
 class ProgressBar:
     """A progress bar on standard error for what takes longer than a moment; without a terminal, a line a minute.
 
-    Use as a context manager, and as `on_progress` of what takes long. A text stands behind the bar; where nothing is
+    Use as a context manager, and as `on_progress` of what takes long. A text stands after the bar; where nothing is
     counted, it is shown at once.
     """
 

@@ -210,4 +210,4 @@ def _set_signals() -> None:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup, or in the background of a script
                 signal.signal(number, interrupt)
     except ValueError:
-        pass  # not the main thread: whoever embeds us handles signals
+        pass  # not the main thread: the embedding program handles signals

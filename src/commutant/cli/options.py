@@ -57,7 +57,7 @@ class InterfaceArgument(_Text):
 
 
 class TargetArgument(_Text):
-    """A target; completes to the known names, and behind the colon to its options and their words."""
+    """A target; completes to the known names, and after the colon to its options and their words."""
 
     name = "target"
 
@@ -113,7 +113,7 @@ class CallsArgument(_Calls):
         return names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The calls that may stand behind the last comma."""
+        """The calls that may stand after the last comma."""
         # Parsing ends early at an option whose value is not typed yet: then click has put the argument into `args`.
         argument = ctx.params.get("interface") or ctx.params.get("what") or next(iter(ctx.args), None)
         if not argument:

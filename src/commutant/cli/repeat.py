@@ -60,7 +60,7 @@ def command(
 
 
 def _corpus_of_run(info: RunInfo, path: Path, *, jobs: int, executor: str | None, no_cache: bool) -> Corpus:
-    """The tests of a run: the corpus beside its run.json if that is the run's, else made anew."""
+    """The tests of a run: the corpus next to its run.json if that is the run's, else made again."""
     from commutant.cli.generate import make_corpus
     from commutant.corpus import read_corpus
     from commutant.runs import CORPUS_FILE, hash_of_tests

@@ -102,7 +102,7 @@ def say_unused(path: Path | None, suppressions: Suppressions) -> None:
 
 
 def patches_of(run: Run) -> str:
-    """The patches of the kernel that a run is of, in words behind its release; empty if there are none."""
+    """The patches of the kernel that a run is of, in words after its release; empty if there are none."""
     build = run.info.target_description.get("kernel_build")
     patches = build.get("patches") if isinstance(build, dict) else None
     titles = [str(one.get("title")) for one in patches if isinstance(one, dict)] if isinstance(patches, list) else []

@@ -22,7 +22,7 @@ _PROGRAM = "commutant.program"
 
 
 class _Cores(click.ParamType[tuple[int, ...]]):
-    """Numbers of cores, ascending; `...` goes on as the two numbers before it began, up to the one behind it."""
+    """Numbers of cores, ascending; `...` goes on as the two numbers before it began, up to the one after it."""
 
     name = "n,..."
 

@@ -1,7 +1,7 @@
 """What became of tests and findings from one run to another, or of tests from one corpus to another.
 
 Runs are compared by the ids of their tests and by the fingerprints of their findings, so that two kernels, two file
-systems, two implementations or two commits can stand beside each other. Nothing here reads a file but a suppression
+systems, two implementations or two commits can stand next to each other. Nothing here reads a file but a suppression
 file.
 """
 

@@ -92,7 +92,7 @@ def findings_of(run: RunReport, baselines: Sequence[RunReport], suppressions: Su
 
 
 def failing(groups: Iterable[FindingGroup]) -> list[FindingGroup]:
-    """The findings that nobody accepted and that are not known from a baseline, if there was one."""
+    """The findings that no one accepted and that are not known from a baseline, if there was one."""
     return [group for group in groups if not group.accepted and group.is_new is not False]
 
 

@@ -32,7 +32,7 @@ SEQUENCES = 2000
 LENGTH = 20
 
 _PROBED_SEQUENCES = 16
-"""So many sequences are drawn to see which calls a target must know, beside those that are asked for."""
+"""This many sequences are drawn to see which calls a target must know, in addition to those that are asked for."""
 
 
 class ConformDocument(Document, frozen=True, kw_only=True):

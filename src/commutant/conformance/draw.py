@@ -1,8 +1,8 @@
 """Draws random sequences: small pools of values, so that calls meet, and what calls returned as later arguments.
 
-Which calls a sequence is made of, how often each, and how its flags lean is drawn anew for each sequence (swarm
+Which calls a sequence is made of, how often each, and how its flags lean is drawn again for each sequence (swarm
 testing: Groce et al., ISSTA 2012), since some states are reached only where other calls are absent: a pipe gets full
-where nobody reads. Most calls that fail on the model are left out again, as most arguments would be wrong ones. The
+where no one reads. Most calls that fail on the model are left out again, as most arguments would be wrong ones. The
 types of the parameters alone say what is drawn, so any model will do. A sequence is a function of its number.
 """
 

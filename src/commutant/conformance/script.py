@@ -33,7 +33,7 @@ from commutant.testgen import Canonical
 class Resolution:
     """Answers what a model leaves open: its choices are `picks`, one index into the allowed values after the other.
 
-    Behind the end of the picks the first allowed value is taken, and noted. `limits` are the numbers of allowed values.
+    Past the end of the picks the first allowed value is taken, and noted. `limits` are the numbers of allowed values.
     """
 
     def __init__(self, picks: Sequence[int] = ()) -> None:

@@ -114,7 +114,7 @@ class Search:
 
     @property
     def first_open(self) -> int:
-        """The first sequence that has not been judged, or may not have been; the one behind the last if all have."""
+        """The first sequence that has not been judged, or may not have been; the one after the last if all have."""
         return min(self._open, default=self._behind)
 
     def run(self, sessions: Sequence[Session], show: Callable[[SequenceTally], None]) -> None:
@@ -192,7 +192,7 @@ class Search:
                 self._stopping = True
 
     def _take(self) -> tuple[range, _Drawn] | None:
-        """The next chunk, drawn; keeps the workers busy with those behind it."""
+        """The next chunk, drawn; keeps the workers busy with those after it."""
         with self._lock:
             if self._stopping or self._next == len(self._chunks):
                 return None

@@ -63,7 +63,7 @@ class Shrinker:
     """Shrinks sequences of one interface on one session."""
 
     def __init__(self, interface: type[Interface], session: Session, on_progress: OnProgress) -> None:
-        """`said` is told now and then how far it is."""
+        """`on_progress` is called now and then with how far it is."""
         self._interface = interface
         self._session = session
         self._on_progress = on_progress
@@ -175,7 +175,7 @@ def _weight(sequence: CallSequence, value: Any) -> int:
 
 def _with_fewer_calls(current: Shrunk) -> Iterator[CallSequence]:
     """Without what follows the difference; without halves, quarters, ..., single calls; without pairs; and without a
-    call that exchanged two names, which those behind it exchange instead."""
+    call that exchanged two names, which those after it exchange instead."""
     calls = current.sequence.calls
     count = len(calls)
     if current.fault.mismatch is not None:

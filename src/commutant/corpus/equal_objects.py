@@ -1,7 +1,7 @@
 """One object for equal JSON objects, so that 100,000 tests take a few hundred MiB of memory and not gigabytes.
 
 Tests say the same small things over and over: `{"errno": "ENOENT"}`, the arguments of a call, a descriptor as an
-observation lists it. Nobody changes them once they are read.
+observation lists it. No one changes them once they are read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 MAX_SHARED_OBJECTS = 1 << 18
-"""Beyond so many distinct ones nothing is kept for sharing, whatever a file holds."""
+"""Beyond this many distinct ones nothing is kept for sharing, whatever a file holds."""
 
 
 class EqualObjects:
@@ -36,7 +36,7 @@ class EqualObjects:
 
 
 def _identity(value: Any) -> tuple[object, object]:
-    """What tells JSON values apart. Objects are told apart by identity: all that a key names are kept alive by the
+    """What distinguishes JSON values. Objects are distinguished by identity: all that a key names are kept alive by the
     object under it.
     """
     kind = type(value)

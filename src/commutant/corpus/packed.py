@@ -1,6 +1,6 @@
 """Tests as the bytes of a corpus file: a gzip member for the header, and one for the tests of each set of calls.
 
-Whoever generates the tests of a set packs them too, so that what moves between processes, into the cache and into files
+What generates the tests of a set also packs them, so that what moves between processes, into the cache and into files
 is small and packed once; a test is read when somebody looks at it. Readers of gzip take members that follow each other
 for one file.
 """

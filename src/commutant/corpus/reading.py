@@ -115,7 +115,7 @@ class TestReader:
         return read_test(self.decode(line), line)
 
     def _spend(self, text: str | bytes) -> None:
-        """Pays for text that is read anew, whatever kind of part it is; Malformed if that is too much."""
+        """Pays for text that is read again, whatever kind of part it is; Malformed if that is too much."""
         self._left_characters -= len(text)
         if self._left_characters < 0:
             raise Malformed(f"more than {MAX_NEW_CHARACTERS:,} characters that no test before it has")

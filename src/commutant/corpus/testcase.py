@@ -1,7 +1,7 @@
 """Test cases as data: the border between test generation and everything that runs or shows tests.
 
 The layout of a corpus line stands here and nowhere else: its declaration, from which the writer and
-docs/schemas/corpus.schema.json come, and beside it the reader of a line in one piece. (`reading` is the fast one, for
+docs/schemas/corpus.schema.json come, and next to it the reader of a line in one piece. (`reading` is the fast one, for
 lines that are written as `commutant generate` writes them.) docs/reference/test-cases.md describes it for people.
 """
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from commutant.documents import Part
 
 MAX_REASONS = 8
-"""So many reasons are told of one set of calls; what is beyond is counted with the last."""
+"""This many reasons are given for one set of calls; what is beyond is counted with the last."""
 
 
 class Untested(Part, frozen=True):

@@ -104,7 +104,7 @@ def check_object(value: Any, keys: frozenset[str]) -> dict[str, Any]:
 
 
 def check_list(value: Any, low: int, high: int, place: str = "") -> list[Any]:
-    """The list; Malformed unless it has so many items."""
+    """The list; Malformed unless it has this many items."""
     if type(value) is not list or not low <= len(value) <= high:
         got = f"{len(value)} items" if type(value) is list else show(value)
         wanted = f"{low}" if low == high else f"{low} to {high}"

@@ -77,8 +77,8 @@ def placement_text(calls: Sequence[PlacedCall]) -> str:
 
 
 def sentence(calls: int, process_count: int, setup_steps: int, same: bool) -> str:
-    """What a test with so many calls in so many processes does, as one sentence; `same` says whether a caller sees the
-    same in every order."""
+    """What a test with this many calls in this many processes does, as one sentence; `same` says whether a caller sees
+    the same in every order."""
     number = _NUMBERS[calls] if calls < len(_NUMBERS) else str(calls)
     if calls == 1:
         who = "One call runs alone"
@@ -109,7 +109,7 @@ def result_text(step: PlacedCall | Step, result: Value) -> str:
 
 
 def order_text(calls: Iterable[PlacedCall], order: Iterable[int]) -> str:
-    """The calls in the order of execution: `link, then rename`; equal names are told apart by their number."""
+    """The calls in the order of execution: `link, then rename`; equal names are distinguished by their number."""
     names = [call.call for call in calls]
     shown = [safe_text(names[index]) + (f" {index}" if names.count(names[index]) > 1 else "") for index in order]
     return ", then ".join(shown)

@@ -8,7 +8,7 @@
     encode(summary)                       # b'{"schema_version":1,"target":"linux","seconds":2.5}'
 
 A declaration is a msgspec struct. What a type cannot say (sums, order of numbers) a struct checks in
-`__post_init__`, whose ValueError is told with its path. Members that a declaration does not have are skipped:
+`__post_init__`, whose ValueError is reported with its path. Members that a declaration does not have are skipped:
 another version may have written them. Beyond msgspec, `read` refuses integers of 2^64 and more, and deep nesting.
 """
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from commutant.analyzer import Bounds, Conjunction, Facts
 
 MAX_PARTS = 4096
-"""So many parts of a cube are looked at; a cube that falls into more counts as not covered."""
+"""This many parts of a cube are looked at; a cube that falls into more counts as not covered."""
 
 
 class Coverage:

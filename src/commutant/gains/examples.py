@@ -12,7 +12,7 @@ from commutant.lang import BoolType, EnumType, IntType, Type
 from commutant.testgen import Example, commutes_concretely, difference
 
 MAX_TRIED = 1024
-"""So many values of parameters are tried; an example that has more is not confirmed."""
+"""This many values of parameters are tried; an example that has more is not confirmed."""
 
 
 class TwoExamples(NamedTuple):

@@ -38,7 +38,7 @@ _CHOICE = re.compile(r"\w+\.\d+'?\.choice\.")
 _PARAMETER = re.compile(r"\w+\.\d+'\.(\w+)$")
 
 MAX_EXAMPLES = 16
-"""So many examples of a loss are run to find one that shows it."""
+"""This many examples of a loss are run to find one that shows it."""
 
 
 @dataclass(frozen=True, slots=True)

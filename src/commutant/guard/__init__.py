@@ -1,4 +1,4 @@
-"""Models kept within bounds: their faults told by place, their time limited, their sources checked."""
+"""Models kept within bounds: their faults reported by place, their time limited, their sources checked."""
 
 from commutant.guard.faults import (
     CHANGES_STATE,

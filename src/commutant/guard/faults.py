@@ -107,7 +107,8 @@ def _hint(error: BaseException) -> str:
 
 
 class Kinds:
-    """The kinds of results that calls have returned so far: beside errors, each call returns one kind on every path."""
+    """The kinds of results that calls have returned so far: apart from errors, each call returns one kind on every
+    path."""
 
     def __init__(self, interface: type[Interface]) -> None:
         self._interface = interface
@@ -193,7 +194,7 @@ def no_state(interface: type[Interface], calls: tuple[str, ...]) -> ModelFault:
 
 @contextmanager
 def time_limit(interface: type[Interface], calls: tuple[str, ...]) -> Iterator[None]:
-    """Ends calls that do not end by themselves: a watch bites when no path has been finished for SECONDS_PER_PATH.
+    """Ends calls that do not end by themselves: a watch ends them when no path has been finished for SECONDS_PER_PATH.
 
     Only a process's main thread can be interrupted so; elsewhere the limit on decisions per path has to do.
     """

@@ -1,9 +1,9 @@
 """Reads a model's text for what cannot be analysed and does not show when it runs.
 
 `is` between unknown values cannot be intercepted: it would quietly answer "different" where `==` asks. A model that
-draws random numbers or reads a clock gives another answer each time. What a model starts goes on beside its calls, and
-where it ends its process nobody is left to say so. All these are refused by line, before anything runs. What only
-concrete runs use (`setup`, `observe`, set-up calls) may do as it likes.
+draws random numbers or reads a clock gives another answer each time. What a model starts goes on concurrently with its
+calls, and where it ends its process no one is left to say so. All these are refused by line, before anything runs. What
+only concrete runs use (`setup`, `observe`, set-up calls) may do as it likes.
 """
 
 from __future__ import annotations

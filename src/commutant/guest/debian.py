@@ -96,7 +96,7 @@ def _download_source(names: Sequence[str], folder: Path) -> None:
 
 
 def _source_lines() -> str:
-    """Where sources lie: beside the packages that this system's apt knows."""
+    """Where sources lie: next to the packages that this system's apt knows."""
     form = "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)"
     lines = set(apt(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]).splitlines())
     if not lines:

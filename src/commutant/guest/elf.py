@@ -15,7 +15,7 @@ _EM_X86_64 = 62
 _PT_NOTE = 4
 _XEN_ELFNOTE_PHYS32_ENTRY = 18
 _NOTES_LIMIT_BYTES = 1 << 16
-"""Of notes so many bytes are looked at, in all of a file; a kernel has some hundred."""
+"""Of notes this many bytes are looked at, in all of a file; a kernel has some hundred."""
 
 
 class Elf:

@@ -2,7 +2,7 @@
 
 The default is the one that Debian's `linux-image-amd64` depends on: downloaded as a package by `prepare` and unpacked,
 never installed. A kernel of one's own is given as a bzImage, a vmlinux or a Debian package. Either way a vmlinux with a
-description beside it is kept, under the SHA-256 of the file it came from, so that nothing is unpacked twice. Of a
+description next to it is kept, under the SHA-256 of the file it came from, so that nothing is unpacked twice. Of a
 package's modules those are kept that guests ask for: what file systems under test need (`file_systems.MODULES`), and
 FUSE, by which ScaleFS is mounted in one.
 """
@@ -77,7 +77,7 @@ class KernelBuild(Part, frozen=True, kw_only=True):
 
 
 class KernelDescription(Document, frozen=True, kw_only=True, tag_field="format", tag=2):
-    """What `kernel.json` says of the vmlinux beside it; see `Kernel`."""
+    """What `kernel.json` says of the vmlinux next to it; see `Kernel`."""
 
     release: str
     source: str
@@ -103,8 +103,8 @@ class Kernel:
     `load_orders` has, for each module that a guest may ask for, the modules to be loaded for it, itself last, and
     `modules` the SHA-256 of each. What is not in there may be a part of the kernel. `sought` says which were looked for
     when it was unpacked. `built` says of a kernel of
-    `commutant kernel build` what it was made of; `types_sha256` is that of types (BTF) that are kept beside the vmlinux
-    and meant in place of those inside.
+    `commutant kernel build` what it was made of; `types_sha256` is that of types (BTF) that are kept next to the
+    vmlinux and meant in place of those inside.
     """
 
     release: str
@@ -250,7 +250,7 @@ def unpack(path: Path, source: str | None = None) -> Kernel:
     kernel = kernel_in(folder)
     if kernel is not None and kernel.has_all_modules:
         return kernel
-    # not there, not whole, or without modules that are asked for by now: unpacked anew
+    # not there, not whole, or without modules that are asked for by now: unpacked again
     packed: dict[str, bytes] = {}
     if data.startswith(b"!<arch>\n"):
         data, packed = _read_package(path)

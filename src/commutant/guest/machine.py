@@ -165,7 +165,7 @@ class Machine:
         self._resources.close()
 
     def kill(self) -> None:
-        """Kills QEMU but keeps console and memory readable: whoever waits for the machine learns that it ended."""
+        """Kills QEMU but keeps console and memory readable: a thread that waits for it learns that it ended."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
@@ -190,10 +190,10 @@ class Machine:
         return self._monitor
 
     def save(self, descriptor: int) -> None:
-        """Stops the machine and writes the state of its devices to a file; its RAM then keeps still, for whoever wants
-        it saved too. Raises RunError.
+        """Stops the machine and writes the state of its devices to a file; its RAM then keeps still, for anyone who
+        wants it saved too. Raises RunError.
         """
-        # Stopped first: QEMU can save a running machine, but under TCG a page that is written meanwhile may be missed.
+        # Stopped first: QEMU can save a running machine, but under TCG a page written in the meantime may be missed.
         self.monitor.execute("stop")
         self._prepare_migration()
         self.monitor.execute("getfd", {"fdname": "state"}, descriptor)

@@ -110,7 +110,7 @@ def _facts(section: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _before(softdep: str) -> Iterator[str]:
-    """The aliases behind `pre:` in a text like `pre: a b post: c`."""
+    """The aliases after `pre:` in a text like `pre: a b post: c`."""
     before = False
     for word in softdep.split():
         if word.endswith(":"):

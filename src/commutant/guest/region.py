@@ -49,7 +49,7 @@ class Region:
         return value
 
     def _put(self, index: int, value: int) -> None:
-        # One aligned store of eight bytes, behind all earlier ones: x86-64 keeps stores in order.
+        # One aligned store of eight bytes, after all earlier ones: x86-64 keeps stores in order.
         struct.pack_into("<Q", self._map, 8 * index, value)
 
     @property

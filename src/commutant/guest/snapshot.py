@@ -3,7 +3,7 @@
 A snapshot is the machine's state just before its first batch, together with the kernel's symbols as the guest has them
 and its types. It stands under a hash of all that it depends on: kernel, modules, runner, QEMU, the machine's arguments,
 and the tool that made its disk. Its files are checked against their SHA-256 before they are used; a damaged snapshot is
-made anew.
+made again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KEPT = 6
 """Snapshots in the cache folder, of about 100 MB each."""
 
 _RESUMED_SECONDS = 3600.0
-"""Whoever looked at a snapshot has opened its files by then."""
+"""Those who looked at a snapshot have opened its files by then."""
 
 
 _COMMAND_LINE = (
@@ -50,13 +50,13 @@ _COMMAND_LINE = (
     f"memmap={region.SIZE_BYTES:#x}${region.ADDRESS:#x} "
     f"commutant.region={region.ADDRESS:#x},{region.SIZE_BYTES:#x}"
 )
-"""What every guest's kernel is told, and why.
+"""What every guest's kernel is given, and why.
 
 nokaslr: symbols have the addresses of kallsyms. slab_nomerge: a slab cache holds one type, so its name tells it.
 mitigations=off: no code of mitigations in the windows.
-init_on_alloc=0: memory that nobody asked to have cleared is not; such lines are ignored anyway, and take a fifth of
+init_on_alloc=0: memory that no one asked to have cleared is not; such lines are ignored anyway, and take a fifth of
 the time.
-nopku: no protection keys, whose restoring behind a signal makes the emulator forget all page translations.
+nopku: no protection keys, whose restoring after a signal makes the emulator forget all page translations.
 nowatchdog: no timers of lock-up detectors. no_timer_check, tsc=reliable: no doubts about clocks on a busy host.
 panic=-1 with -no-reboot and oops=panic: a guest in trouble ends at once.
 """
@@ -70,7 +70,7 @@ _WITHOUT_SECURITY_MODULES = "lsm=capability apparmor=0"
 class Guest:
     """What is booted: a kernel with a runner on a file system that is mounted with `mount_options`, in a machine.
 
-    `parameters` are words for the kernel's command line, behind those that every guest gets; with `security_modules`
+    `parameters` are words for the kernel's command line, after those that every guest gets; with `security_modules`
     those are on that the kernel has by default.
     """
 

@@ -115,7 +115,7 @@ class _Granted(io.RawIOBase):
         self.grant(0)
 
     def grant(self, place: int) -> None:
-        """Allows what lies before a place, and the headers behind it."""
+        """Allows what lies before a place, and the headers after it."""
         self._end = place + HEADER_LIMIT_BYTES + _READ_BYTES
 
     def read(self, size: int = -1, /) -> bytes:

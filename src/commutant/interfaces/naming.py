@@ -1,7 +1,7 @@
-"""What the calls on names do to a directory, whoever asks: the interface `names` and the POSIX areas share this.
+"""What the calls on names do to a directory, shared by the interface `names` and the POSIX areas.
 
-`names` is any map from a key to an inode number, `inodes` the map of inodes; `changed` is told of an inode whose status
-changed, for those who keep a ctime.
+`names` is any map from a key to an inode number, `inodes` the map of inodes; `changed` is called with an inode whose
+status changed, for those who keep a ctime.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Children of a process, as posix_spawn, fork, exec, exit and wait have them, with the descriptors that they get.
 
-Calls do not wait: `wait` returns EAGAIN where `waitpid` with WNOHANG returns 0. A child is told by a number that the
+Calls do not wait: `wait` returns EAGAIN where `waitpid` with WNOHANG returns 0. A child is named by a number that the
 test gives, not by the one that the system chooses; a number that is in use is refused before any process is made. All
 calls are made by threads of the parent, in which two descriptors can be open; `exit`, `exec` and `sees` are what the
 child of this number does.
@@ -46,7 +46,7 @@ class Open(Struct):
 
 
 class Process(Struct):
-    """A child that nobody has waited for: its descriptors, and how it ended, if it has."""
+    """A child that no one has waited for: its descriptors, and how it ended, if it has."""
 
     first: bool
     first_survives: bool

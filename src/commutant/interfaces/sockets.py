@@ -4,8 +4,8 @@ Calls do not wait: EAGAIN is returned instead. A message is one byte. How many m
 implementation's matter (POSIX `send` has EAGAIN for that), so states hold few. In `sockets` messages arrive in the
 order in which they were sent; in `sockets-unordered` any that waits may come next.
 
-A pair is told by the number of its receiving end; messages go one way, as the other is the same with other numbers. A
-named socket is told by its name, which is one of the abstract namespace and lasts as long as the socket. Numbers of
+A pair is named by the number of its receiving end; messages go one way, as the other is the same with other numbers. A
+named socket is named by its name, which is one of the abstract namespace and lasts as long as the socket. Numbers of
 descriptors are left out: which one a socket gets is what `posix18` is about.
 """
 

@@ -1,4 +1,4 @@
-"""Builds of a kernel: one base for each source, configuration and compiler, and patched ones beside it.
+"""Builds of a kernel: one base for each source, configuration and compiler, and patched ones next to it.
 
 ```
 builds/KEY/base.json     the base is whole: what it was made of
@@ -160,7 +160,7 @@ def patched(
 
 
 def _copy_base(old: Path, tree: Path) -> None:
-    """A copy of a built tree that make takes for built; sources are shared, for nobody writes them in place."""
+    """A copy of a built tree that make takes for built; sources are shared, for no one writes them in place."""
     tree.parent.mkdir(parents=True, exist_ok=True)
     tree.mkdir()
     for entry in sorted(old.iterdir()):
@@ -169,7 +169,7 @@ def _copy_base(old: Path, tree: Path) -> None:
         if answer.returncode != 0:
             shutil.rmtree(tree, ignore_errors=True)
             raise RunError(f"{tree}: the base cannot be copied: {' '.join(answer.stderr.split())[-200:]}")
-    # The tools of the build note where they were built, and would be built anew anywhere else.
+    # The tools of the build note where they were built, and would be built again anywhere else.
     was, now = str(old).encode(), str(tree).encode()
     for path in (tree / "build" / "tools").rglob("*"):
         if path.suffix in (".cmd", ".d") and path.is_file():

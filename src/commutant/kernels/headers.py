@@ -1,6 +1,6 @@
 """What a header defines, by name: functions, macros and types, each with its text; and who mentions what.
 
-C is split at the outermost level only: at `;`, behind the body of a function, and behind a macro in capitals that makes
+C is split at the outermost level only: at `;`, after the body of a function, and after a macro in capitals that makes
 definitions and has no `;`. That needs no grammar, and errs, where it does, by putting more under one name.
 """
 
@@ -86,7 +86,7 @@ def names_in(text: str) -> set[str]:
 
 
 def members_in(text: str) -> set[str]:
-    """What may be a member in a text: names behind `->` or `.`, and arguments, which macros put there."""
+    """What may be a member in a text: names after `->` or `.`, and arguments, which macros put there."""
     return set(_MEMBER.findall(text))
 
 

@@ -1,4 +1,4 @@
-"""Running the kernel's own build: what it compiles is counted, what it says kept, why it failed told in one line."""
+"""Running the kernel's own build: what it compiles is counted, what it says kept, why it failed said in one line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Types of a kernel, with newer ones put over them: BTF that continues other BTF, as a module's does its kernel's.
 
-The two are written one behind the other, which is BTF again (`Documentation/bpf/btf.rst`). Where the newer part defines
+The two are written one after the other, which is BTF again (`Documentation/bpf/btf.rst`). Where the newer part defines
 a structure that the older one has, the older becomes another name of it (a `typedef`), so that whatever referred to it
 means the newer.
 """
@@ -27,7 +27,7 @@ _BEHIND = {
     17: (4, 0),
     19: (0, 12),
 }
-"""By kind, bytes behind a type: fixed, and for each of its members."""
+"""By kind, bytes after a type: fixed, and for each of its members."""
 
 _Parts = tuple[list[bytes], bytes]
 

@@ -1,7 +1,7 @@
 """Kernel sources: a folder of the user's, or Debian's package of the reference kernel's version.
 
-What a kernel is built from is told by a digest: of the package's archive, or of all files of the folder. Either is
-brought into the cache folder as a tree of its own, so that neither building nor patching touches what the user has.
+What a kernel is built from is identified by a digest: of the package's archive, or of all files of the folder. Either
+is brought into the cache folder as a tree of its own, so that neither building nor patching touches what the user has.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which files of a kernel a patch of headers concerns: those that use what it changes.
 
-A header such as `fs.h` is included everywhere, so a changed one has make compile everything anew, for the sake of a
+A header such as `fs.h` is included everywhere, so a changed one has make compile everything again, for the sake of a
 handful of files. What a patch changes is known by name: functions and macros whose text differs, and members of types
-that are at another place, as a probe compiled before and after tells. Files are compiled anew that mention one of these
-names, or a function or macro of a header that does, and so on. A name is compared as text, so a file may be compiled
-without need, but none is missed that reaches a member by its name. Where names do not tell (a condition of the
+that are at another place, as a probe compiled before and after tells. Files are compiled again that mention one of
+these names, or a function or macro of a header that does, and so on. A name is compared as text, so a file may be
+compiled without need, but none is missed that reaches a member by its name. Where names do not tell (a condition of the
 preprocessor, a type that grows within others), everything is compiled.
 
 The other objects' debug information still has the old types. So the types of such a kernel are the base's, with those
@@ -117,7 +117,7 @@ def limit_to_users(base: Path, tree: Path, patches: Sequence[Patch]) -> Scope:
 
 @dataclass
 class _Objects:
-    """The sources of a built tree, and what each includes, from what make noted beside the objects."""
+    """The sources of a built tree, and what each includes, from what make noted next to the objects."""
 
     tree: Path
     sources: dict[str, list[str]] = field(default_factory=dict)

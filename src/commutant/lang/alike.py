@@ -111,7 +111,7 @@ class SameValues:
 
 def assuming_same(known: dict[K, bool], pair: K, ask: Callable[[], bool]) -> bool:
     """What `ask` says of a pair, which counts as the same until then, for functions may call each other. What was found
-    to be the same meanwhile is forgotten if this one is not: it may have relied on it."""
+    to be the same in the meantime is forgotten if this one is not: it may have relied on it."""
     before = len(known)
     known[pair] = True
     same = ask()

@@ -206,7 +206,7 @@ class Interface(Record):
 
     @classmethod
     def signatures(cls) -> Iterable[CallSignature]:
-        """Of all calls, those of set-ups behind the others."""
+        """Of all calls, those of set-ups after the others."""
         return (*cls._signatures("call"), *cls._signatures("setup"))
 
     @classmethod

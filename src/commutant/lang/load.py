@@ -205,7 +205,8 @@ _exit = os._exit
 
 
 def _keep_alive() -> None:
-    """From now on a model that ends its process raises SystemExit instead, which is told as the fault that it is."""
+    """From now on a model that ends its process raises SystemExit instead, which is reported as the fault that it
+    is."""
 
     def refuse(status: int) -> NoReturn:
         if sys._getframe(1).f_globals.get("__name__") in _models:

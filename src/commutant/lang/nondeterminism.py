@@ -1,7 +1,7 @@
 """What a specification leaves open: `choose` and `unused`.
 
 A model that asks for a choice does not know who answers. The symbolic engine answers with an unknown that is the same
-in every order of the calls; a concrete run answers with a value; the test generator enumerates all answers. Whoever
+in every order of the calls; a concrete run answers with a value; the test generator enumerates all answers. What
 runs a model installs an `Oracle`.
 """
 

@@ -23,7 +23,7 @@ def call_places(argument: str) -> dict[str, tuple[str, int]]:
 
 
 def _sources(argument: str) -> Iterator[tuple[str, Path]]:
-    """The files, the model's own first, each with the path by which it is told."""
+    """The files, the model's own first, each with the path by which it is shown."""
     if argument in SHIPPED:
         module = importlib.util.find_spec(SHIPPED[argument].partition(":")[0])
         if module is None or module.origin is None:

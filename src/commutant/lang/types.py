@@ -409,7 +409,7 @@ def held_as(value: Any, type_: Type) -> Any:
 
 DEFAULT_CAPACITY = 2
 MAX_CAPACITY = 1_000
-"""Each length of a sequence is a path of its own: nobody waits for more."""
+"""Each length of a sequence is a path of its own: no one waits for more."""
 
 _LARGEST = (1 << 63) - 1
 

@@ -76,7 +76,7 @@ class AccessSide(Part, frozen=True):
 class FieldRecord(Part, frozen=True):
     """A datum on which pairs of sections conflict.
 
-    `kind` is "variable" (at `address`), "beside_lock" (`offset` bytes behind the lock's start), "code" (known by the
+    `kind` is "variable" (at `address`), "beside_lock" (`offset` bytes after the lock's start), "code" (known by the
     two instructions only) or "named" (`name`, which the recorder found out). `pairs_on_it_alone` conflict on nothing
     else. The two sides are an example.
     """
@@ -120,7 +120,7 @@ class KindRecord(Part, frozen=True):
 
 
 class ThreadRecord(Part, frozen=True):
-    """Sections of the recorder's thread of that number, by the place of their kind; kinds behind the last have none."""
+    """Sections of the recorder's thread of that number, by the place of their kind; kinds after the last have none."""
 
     thread: Count
     sections: tuple[Count, ...]
@@ -157,7 +157,7 @@ class ClassRecord(Part, frozen=True):
 
 
 class KernelCounts(Part, frozen=True):
-    """What was seen of a kernel beside its locks.
+    """What was seen of a kernel in addition to its locks.
 
     `calls` entries of functions that acquire, of which `failed` came back without the lock; `handed_over` sections
     across a task switch; `missing_functions` the kernel does not have, or has under another name.
@@ -236,7 +236,7 @@ class LockRecord(Part, frozen=True):
     field_sets: tuple[FieldSetRecord, ...]
 
     def __post_init__(self) -> None:
-        """Refuses places of kinds, or of fields, behind the last."""
+        """Refuses places of kinds, or of fields, after the last."""
         if any(place >= len(self.fields) for known in self.field_sets for place in known.fields):
             raise ValueError(f"a set of fields past the last of {len(self.fields)}")
         if any(len(thread.sections) > len(self.kinds) for thread in self.threads):

@@ -44,7 +44,7 @@ class Access(Part, frozen=True, omit_defaults=True):
 
     `offset` and `size_bytes` are the first touched byte within the 64-byte line (of neighbours within the pair of
     lines) and the number of bytes. `stack` runs from the innermost function outward, each frame as `function+0xoffset`
-    (with ` file:line` behind it where debug information is given); its first frame is the accessing instruction. A
+    (with ` file:line` after it where debug information is given); its first frame is the accessing instruction. A
     `prefetch` for writing (`prefetchw`) counts as a write: it changes no byte, but takes the line from other cores.
     """
 

@@ -1,7 +1,7 @@
 """Pictures: the shared lines of one object in one window, with all that each core touched of them.
 
 A finding is one pair of accesses, and the same in many tests. What else the calls touched on that line, and on the
-lines beside it in the same object, differs from test to test; who asks what a change of the object's layout would free
+lines next to it in the same object, differs from test to test; who asks what a change of the object's layout would free
 needs that of each test. Addresses are no part of a picture, so a run has few distinct ones.
 """
 

@@ -25,7 +25,7 @@ _READ, _PREFETCH_FOR_WRITE = 0, 2
 class TracedWindow:
     """What the tracer saw in one window.
 
-    `sequence` counts windows from 0 since the tracer was attached. Beside each finding stands in `pictures` the object
+    `sequence` counts windows from 0 since the tracer was attached. With each finding stands in `pictures` the object
     that shows it; a finding that several objects show comes several times. `ignored` holds, per rule that removed any,
     the number of conflicting lines that it removed. `course` says in which order the lines of the pictures were
     touched; None without findings. `counted_accesses` is the number of recorded accesses per core that no rule ignores;
@@ -81,9 +81,9 @@ class TraceReader:
         self._fields: dict[int, tuple[LineField, ...]] = {}
 
     def read_batch(self) -> list[TracedWindow] | None:
-        """The windows up to the end of the next batch, or None behind the end of the trace.
+        """The windows up to the end of the next batch, or None past the end of the trace.
 
-        Blocks until the tracer has written them; other threads run meanwhile. Raises RunError if the trace is damaged
+        Blocks until the tracer has written them; other threads go on running. Raises RunError if the trace is damaged
         or ends too early (the emulator died), or if the tracer had no room for all accesses of a window.
         """
         try:

@@ -3,7 +3,7 @@
 Sets of calls that have calls in common meet the same states, and what a process has found out about a state it knows
 from then on. So processes walk in pairs, towards each other along a stretch of the pieces, and where they meet nothing
 is left. Of the next few pieces each takes the dearest, so that the last ones are cheap, and pieces that are a large
-part of a process's share are taken first, by whoever comes. Who has come to the end helps where most is left.
+part of a process's share are taken first, by any process that comes. Who has come to the end helps where most is left.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from itertools import accumulate, islice
 
 NEXT_FEW = 4
-"""A process takes the dearest of so many pieces."""
+"""A process takes the dearest of this many pieces."""
 
 LARGE_PART = 1 / 8
 """A piece is dear if it takes more than this part of a process's share of the work."""
 
 
 class Neighbours:
-    """Pieces in an order in which neighbours share much, with what each is expected to cost, for so many workers.
+    """Pieces in an order in which neighbours share much, with what each is expected to cost, for this many workers.
 
     Made before the workers are forked, which share it.
     """
@@ -44,7 +44,7 @@ class Neighbours:
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Nobody enters or takes a piece meanwhile."""
+        """No one enters or takes a piece until it ends."""
         with self._lock:
             yield
 
@@ -77,7 +77,7 @@ class Neighbours:
 
 
 def in_stretches(order: Sequence[int], costs: Sequence[float], count: int) -> list[list[int]]:
-    """The pieces in so many stretches of about the same cost; no cost may be below 0, nor all be 0."""
+    """The pieces in this many stretches of about the same cost; no cost may be below 0, nor all be 0."""
     stretches: list[list[int]] = [[] for _ in range(count)]
     *before, total = accumulate([costs[number] for number in order], initial=0.0)
     for number, cost_before in zip(order, before, strict=True):

@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 MakeExecutor = Callable[[int], Executor]
-"""Makes an executor for so many pieces at a time."""
+"""Makes an executor for this many pieces at a time."""
 
 
 EXECUTORS = ("process", "thread", "serial")
@@ -167,7 +167,7 @@ def map_in_processes(
                     raise _ended(workers, [name(pieces[number]) for number in plan.taken - done]) from error
                 raise _failed(executor, "did not finish a piece of work", error) from error
     except BaseException:
-        # A piece may take long, or for ever: whoever waits for nothing any more ends the workers.
+        # A piece may take long, or never end: a caller that waits no more ends the workers.
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
         executor.shutdown(wait=True, cancel_futures=True)

@@ -155,7 +155,7 @@ class ProofDocument(Document, frozen=True):
     """What became of the tests of BASE in NEW; one document per NEW.
 
     It `holds` if nothing appeared above the noise floor and no result is wrong. `not_conflict_free` counts in BASE and
-    in NEW. `foretold` is null without changes, `worse_of_base` without a second run of BASE. What the foretold tests
+    in NEW. `foretold` is null without changes, `worse_of_base` without a second run of BASE. What the predicted tests
     that are left share, `left` says; `left_by_noise` of them share nothing that they shared in BASE, but what comes and
     goes. `transfers` is null without changes, and where a run does not tell in which order lines were touched.
     Variables that tests share in NEW alone are in `appeared`. `wrong` are tests with a wrong result, or in which NEW

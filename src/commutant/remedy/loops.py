@@ -28,7 +28,7 @@ class Loops:
 def loops(
     proof: Proof, old: ProvenRun, new: ProvenRun, tests: Mapping[str, TestCase], base: Mapping[str, Verdict]
 ) -> Loops:
-    """The loops of all sets of calls with a freed test; of each set the test that shows most, a foretold one first."""
+    """The loops of all sets of calls with a freed test; of each set the test that shows most, a predicted one first."""
     best: dict[str, Loop] = {}
     counts: dict[str, int] = {}
     aimed = proof.as_foretold or proof.freed

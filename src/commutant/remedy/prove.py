@@ -31,8 +31,8 @@ class Proof:
 
     `shared` counts those that shared memory, in BASE and in NEW; `freed` are those that no longer do, `foretold` what
     was predicted (None: nothing was). `worse` shared nothing in BASE, or NEW is wrong. `left` counts, per variable, the
-    foretold tests that still share it. `moved` counts tests by old and new name; `new` by name, above the noise floor;
-    `noise` below. `wrong` are tests with a wrong result in NEW. `by_noise` are foretold tests that share no more what
+    predicted tests that still share it. `moved` counts tests by old and new name; `new` by name, above the noise floor;
+    `noise` below. `wrong` are tests with a wrong result in NEW. `by_noise` are predicted tests that share no more what
     they shared, under no name, but something that comes and goes.
     """
 
@@ -51,17 +51,17 @@ class Proof:
 
     @property
     def as_foretold(self) -> frozenset[str]:
-        """Tests that were foretold and are freed."""
+        """Tests that were predicted and are freed."""
         return self.freed & (self.foretold or frozenset())
 
     @property
     def besides(self) -> frozenset[str]:
-        """Tests that are freed and were not foretold."""
+        """Tests that are freed and were not predicted."""
         return self.freed - (self.foretold or frozenset())
 
     @property
     def not_freed(self) -> frozenset[str]:
-        """Tests that were foretold and still share."""
+        """Tests that were predicted and still share."""
         return (self.foretold or frozenset()) - self.freed
 
     @property

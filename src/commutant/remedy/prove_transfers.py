@@ -1,12 +1,13 @@
 """Whether a change saved the transfers that it was predicted to save: both runs counted by one measure.
 
 Compared are the lines that the change is about, in tests whose transfers it was predicted to change: in BASE those with
-what is changed, in NEW those with it or with what was beside it. Other lines come and go by noise. So this holds the
+what is changed, in NEW those with it or with what was next to it. Other lines come and go by noise. So this holds the
 prediction of the layout against a real one; how near the measure is to processors, docs/guides/remedies.md says.
 
 Two kernels of different versions differ by more than one change. So of a layout the tests in which both do the same are
-counted apart: each core makes the same accesses, in the same order, to what is changed, and to what was beside it where
-NEW still shares that. Where a change takes accesses away this is not asked: that they are gone is the outcome itself.
+counted apart: each core makes the same accesses, in the same order, to what is changed, and to what was next to it
+where NEW still shares that. Where a change takes accesses away this is not asked: that they are gone is the outcome
+itself.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from commutant.remedy.sense import Sense
 
 DEFAULT_COUNT = 20
 _TRIED_TOGETHER = 96
-"""So many changes, the most promising ones alone, are tried together with those before them."""
+"""This many changes, the most promising ones alone, are tried together with those before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _cases_by_member(scene: Scene) -> tuple[Mapping[str, set[int]], Mapping[str,
 
 
 def _free_without(line: Line) -> dict[str, bool]:
-    """For each member that a core touched of a line whether nobody would share the line without it."""
+    """For each member that a core touched of a line whether no core would share the line without it."""
     touched_bytes = line.touched_bytes
     answers: dict[str, bool] = {}
     for member, mask in line.fields.members.items():

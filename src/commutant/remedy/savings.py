@@ -28,7 +28,7 @@ _WRITTEN_SHARE = 0.2
 """A member is written if more than this share of its accesses on shared lines are writes; others are mostly read."""
 _LEAST = 1e-6
 _WORTH_NAMING = 0.05
-"""A neighbour is named where a meeting saves so many transfers."""
+"""A neighbour is named where a meeting saves this many transfers."""
 _NEIGHBOURS = 6
 
 

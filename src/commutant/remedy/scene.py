@@ -168,7 +168,7 @@ class Scene:
         return start
 
     def entry_bytes(self, place: str) -> int:
-        """The size of an entry of an array; of one whose entries nobody touched alone, a pointer's."""
+        """The size of an entry of an array; of one whose entries no call touched alone, a pointer's."""
         return self.entries.get(place, 8)
 
     def has(self, place: str) -> bool:

@@ -41,7 +41,7 @@ class Transfers:
         return Transfers(self.plain - other.plain, self.taken_over - other.taken_over)
 
     def __mul__(self, factor: float) -> Transfers:
-        """So many times as many."""
+        """This many times as many."""
         return Transfers(self.plain * factor, self.taken_over * factor)
 
     @property

@@ -1,4 +1,4 @@
-"""What changes of the fields of one finding are worth: beside the hint that says which technique to look at."""
+"""What changes of the fields of one finding are worth: next to the hint that says which technique to look at."""
 
 from __future__ import annotations
 

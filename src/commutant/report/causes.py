@@ -92,7 +92,7 @@ class Cause:
 
 
 _FEW_LINES = 5
-"""So many shared lines, each of a cause of its own, can be told one by one."""
+"""This many shared lines, each of a cause of its own, can be listed one by one."""
 
 _A_FILE = "a file's inode and names"
 _OF_A_FILE = re.compile(r"struct (?:inode|dentry|address_space|\w+_inode_info|jbd2_inode)$")
@@ -215,7 +215,8 @@ class RunCause:
 
 
 def rank_causes(tests: Iterable[JudgedTest]) -> list[RunCause]:
-    """The causes of a run: the one first that comes first in most tests, not counting tests whose cause is not told."""
+    """The causes of a run: the one first that comes first in most tests, not counting tests whose cause is not
+    known."""
     known: dict[tuple[CauseKind, str, str], RunCause] = {}
     for judged in tests:
         if judged.outcome is not Outcome.CONFLICTING:

@@ -59,7 +59,7 @@ class RunCauseEntry(Part, frozen=True):
 
     Its lines are touched only while a lock is held; or of an object that one call makes and the other uses; or of one
     variable; or of two variables in one line; or of two variables in neighbouring lines. `role` is the object's part in
-    the test, such as 'the directory'; empty where it cannot be told.
+    the test, such as 'the directory'; empty where it is not known.
     """
 
     kind: CauseKind

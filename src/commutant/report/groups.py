@@ -95,7 +95,7 @@ class FingerprintTable:
 
     def __init__(self) -> None:
         # By identity, which is quicker than comparing stacks: a run's tests share one object per distinct finding. It
-        # is kept beside the fingerprint, so that no other object takes its place.
+        # is kept with the fingerprint, so that no other object takes its place.
         self._known: dict[tuple[tuple[str, ...], int], tuple[Fingerprint, Finding]] = {}
 
     def of(self, calls: tuple[str, ...], finding: Finding) -> Fingerprint:

@@ -1,7 +1,7 @@
 """A run as JUnit XML, which every continuous-integration service shows: a suite per set of calls, a case per test.
 
 A test fails for findings that stand; if the run was compared with a baseline or a suppression file, only for those that
-are new and that nobody accepted. Known and accepted ones, unstable tests and tests that were not run are `skipped` with
+are new and that no one accepted. Known and accepted ones, unstable tests and tests that were not run are `skipped` with
 their reason; wrong results and crashes are errors. Stacks are left out: `commutant show TEST --from RUN` prints them.
 """
 

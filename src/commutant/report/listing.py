@@ -74,7 +74,7 @@ def _apart(test: TestCase, alike: Sequence[TestCase]) -> str:
 
 
 def lines_of_tests(tests: Iterable[JudgedTest]) -> Iterator[str]:
-    """The tests, a line each, with the first cause behind those that share memory."""
+    """The tests, a line each, with the first cause after those that share memory."""
     listed = list(tests)
     lines = rows_of_tests([(judged.test, judged.outcome) for judged in listed])
     for judged, line in zip(listed, lines, strict=True):

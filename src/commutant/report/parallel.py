@@ -1,6 +1,6 @@
 """What to fix first so that one call scales with itself: "creating files in one directory", not "the whole run".
 
-Two tests are of one call with itself if both calls have one name and set the same flags: `open(creat)` beside
+Two tests are of one call with itself if both calls have one name and set the same flags: `open(creat)` with
 `open(creat)`. Of all their shared lines, the cause that most follow from comes first.
 """
 

@@ -1,4 +1,4 @@
-"""What a run cannot have met, told beside its percentage: absence of findings says nothing about it."""
+"""What a run cannot have met, said next to its percentage: absence of findings says nothing about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from commutant.report.data import read_sets
 
 _NAMED = ("names",)
-"""Interfaces of calls on names and users beside those of POSIX; their models have few kinds of these."""
+"""Interfaces of calls on names and users other than those of POSIX; their models have few kinds of these."""
 
 _SURROUNDINGS = {"names": "names beyond 200 bytes", "depth": "paths of several components", "users": "several users"}
 """What tests of these models have none of, by the option that adds it where a target has one."""

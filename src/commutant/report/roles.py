@@ -66,7 +66,7 @@ _DISK = (
 
 
 def role(test: TestCase, finding: Finding) -> str:
-    """The part of the shared object in the test, as `the directory`; empty where it cannot be told."""
+    """The part of the shared object in the test, as `the directory`; empty where it is not known."""
     if finding.name.startswith(_PAGES) and finding.name != _PAGE_TABLE_LOCK:
         return _page(test, finding)
     return role_by_name(test, finding.name, finding.owner)

@@ -66,7 +66,7 @@ from commutant.support import (
 )
 from commutant.targets import OF_MACHINE, Session, Target, load_target
 
-"""Told how far the campaign is, and the windows per second so far."""
+"""Called with how far the campaign is, and the windows per second so far."""
 
 
 class Interrupted(CommutantError):

@@ -45,7 +45,7 @@ from commutant.mtrace import (
 from commutant.support import IdentityCache, plural
 
 MAX_KNOWN = 1 << 14
-"""So many findings, and pictures, a writer knows by their identity, whatever sessions build; others it compares."""
+"""This many findings, and pictures, a writer knows by their identity, whatever sessions build; others it compares."""
 
 TimedVerdict = tuple[Verdict, float]
 """A verdict, and the seconds that the campaign had run when it came."""
@@ -112,7 +112,7 @@ CoursedWindow = tuple[tuple[Count, ...], tuple[tuple[Count, tuple[Count, ...]], 
 
 
 class JudgedLine(Part, frozen=True, omit_defaults=True):
-    """A verdict; its findings, and the pictures beside each, are named by number.
+    """A verdict; its findings, and the pictures of each, are named by number.
 
     `seconds` is how long the campaign had run. Runs of earlier versions have no pictures, or no courses.
     """
@@ -223,7 +223,7 @@ class LineWriter:
 
 
 class _Members(Part, frozen=True):
-    """The members by which lines are told apart, unread."""
+    """The members by which lines are distinguished, unread."""
 
     finding: Raw | UnsetType = UNSET
     picture: Raw | UnsetType = UNSET

@@ -20,7 +20,7 @@ _PREFIXES = ("per-CPU ", "struct ")
 def corpus_of_sharing(run: Run, pattern: str, sample: int | None) -> Corpus:
     """The tests of a run that shared a variable of this pattern (`cred.*`), and every `sample`th other.
 
-    Of false sharing each field counts; `struct ` may be left out, and `[]` behind an array. Raises UsageError if no
+    Of false sharing each field counts; `struct ` may be left out, and `[]` after an array. Raises UsageError if no
     test shared one.
     """
     # A run's verdicts share one object per distinct finding.

@@ -41,7 +41,7 @@ class Constants(Part, frozen=True):
     upgrade_ns: MachineConstant
 
     def changed(self, name: str, factor: float) -> Constants:
-        """These, but one of them so many times as large."""
+        """These, but one of them this many times as large."""
         constant: MachineConstant = getattr(self, name)
         return structs.replace(self, **{name: structs.replace(constant, value=constant.value * factor)})
 

@@ -1,4 +1,4 @@
-"""A subject on so many virtual cores: a program under the emulator, with the counter of transfers."""
+"""A subject on this many virtual cores: a program under the emulator, with the counter of transfers."""
 
 from __future__ import annotations
 

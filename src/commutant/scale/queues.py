@@ -18,7 +18,7 @@ _SMALLEST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """So many servers that are alike, and the time that an operation takes of each of them when it is alone."""
+    """This many servers that are alike, and the time that an operation takes of each of them when it is alone."""
 
     count: int
     demand_ns: float
@@ -54,5 +54,5 @@ def throughput(own_ns: float, servers: Iterable[Server], cores: int) -> Throughp
 
 
 def servers_of(lines_by_transfers: Sequence[tuple[int, int]], operations: int, latency_ns: float) -> list[Server]:
-    """The lines of a run as servers: how many lines moved so often during so many operations."""
+    """The lines of a run as servers: how many lines moved how often during this many operations."""
     return [Server(lines, transfers / operations * latency_ns) for transfers, lines in lines_by_transfers]

@@ -1,6 +1,6 @@
 """Where the compiled files lie that Commutant hands to the emulator: the tracer plugin and the runners.
 
-`make setup` builds them and puts them into `_artifacts` beside this module; the wheel carries them from there.
+`make setup` builds them and puts them into `_artifacts` next to this module; the wheel carries them from there.
 """
 
 from __future__ import annotations

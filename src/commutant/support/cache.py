@@ -1,6 +1,6 @@
 """Results kept in the user's cache folder, under what they depend on: equal keys mean equal results.
 
-A file is one line of JSON (format, kind, key, length and SHA-256 of the value) and the value behind it. Nothing in the
+A file is one line of JSON (format, kind, key, length and SHA-256 of the value) and the value after it. Nothing in the
 folder is believed: a file whose first line is not exactly the expected one, or whose value is cut off or damaged, is
 removed with one line to the user, and the result is computed again. Files are written whole or not at all, and those
 that were used longest ago go when all together grow too large.
@@ -45,7 +45,7 @@ class ResultCache:
 
     def __init__(self, tell: Callable[[str], None], folder: Path | None = None, max_bytes: int = MAX_BYTES) -> None:
         self._tell = tell
-        self._untidied = max_bytes  # bytes kept since the folder was tidied: at first nobody knows
+        self._untidied = max_bytes  # bytes kept since the folder was tidied: at first not known
         self._folder = platformdirs.user_cache_path("commutant") / "results" if folder is None else folder
         self._max_bytes = max_bytes
 

@@ -63,7 +63,7 @@ class CacheFolder:
         return sum(_remove(entry) for folder in chosen for entry in list(folder.iterdir()))
 
     def remove_older(self, days: int) -> int:
-        """Removes the entries of which nothing was read or written for so many days; gives the bytes."""
+        """Removes the entries of which nothing was read or written for this many days; gives the bytes."""
         before = time.time() - days * _DAY_SECONDS
         entries = [entry for folder in self._folders() for entry in folder.iterdir()]
         return sum(_remove(entry) for entry in entries if _last_use(entry) < before)

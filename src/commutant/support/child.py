@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1
 """`linux/prctl.h`."""
 
 _LOOK = 'test "$PPID" = "$0" && exec "$@"'
-"""Whoever ended before the kernel was asked sends no signal any more: then the program is not begun."""
+"""A parent that ended before the kernel was asked sends no signal any more: then the program is not begun."""
 
 _LAUNCHER = (sys.executable, "-I", "-S", str(confined.__file__))
 

@@ -42,7 +42,7 @@ _CLONE, _CLONE3, _KILL, _TGKILL, _PRLIMIT = 56, 435, 62, 234, 302
 _MEMFD_CREATE = 319
 _FORBIDDEN = (
     *(57, 58),  # fork, vfork
-    *(29, 30, 64, 68, 240),  # shmget, shmat, semget, msgget, mq_open: memory that nobody counts
+    *(29, 30, 64, 68, 240),  # shmget, shmat, semget, msgget, mq_open: memory that no limit counts
     *(41, 425),  # socket, io_uring_setup, which makes other calls
     *(101, 310, 311, 312, 440),  # ptrace, process_vm_readv, process_vm_writev, kcmp, process_madvise
     *(129, 200, 297, 424, 434, 438),  # rt_sigqueueinfo, tkill, rt_tgsigqueueinfo, pidfd_*
@@ -118,7 +118,7 @@ def _filter(process: int) -> bytes:
 
 
 def filter_calls() -> None:
-    """Forbids system calls by which a program reaches others, for this process for ever. Raises OSError."""
+    """Forbids system calls by which a program reaches others, for this process forever. Raises OSError."""
     program = ctypes.create_string_buffer(_filter(os.getpid()))
     count = (len(program) - 1) // 8
     described = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", count, ctypes.addressof(program)))

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written beside their place and renamed."""
+"""Files that are either whole or not there: written next to their place and renamed."""
 
 from __future__ import annotations
 

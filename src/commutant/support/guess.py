@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question to stand behind a message about an unknown word; empty where nothing is like it.
+    """A question to stand after a message about an unknown word; empty where nothing is like it.
 
     >>> did_you_mean("chekc", ["check", "show"])
     "; did you mean 'check'?"

@@ -1,7 +1,7 @@
 """Caches by identity: what is made of objects that many tests share is made once for each object.
 
 Equal parts of the tests of a corpus are mostly one object (`commutant.corpus.reading`). They hold dictionaries, which
-have no hash, so they are told apart by identity: for equal parts that are two objects the same is made twice.
+have no hash, so they are distinguished by identity: for equal parts that are two objects the same is made twice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Made = TypeVar("Made")
 class IdentityCache(Generic[Made]):
     """A function of unchanging objects that calls `make` once for the same ones.
 
-    It keeps its arguments alive, so that no identity is reused. With `limit`, it is cleared after so many entries:
-    for objects that nobody else keeps.
+    It keeps its arguments alive, so that no identity is reused. With `limit`, it is cleared after this many entries:
+    for objects that no one else keeps.
     """
 
     def __init__(self, make: Callable[..., Made], limit: int | None = None) -> None:

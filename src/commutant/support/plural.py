@@ -1,4 +1,4 @@
-"""Counts in words: whoever tells how many there are says `1 test` and `2 tests`."""
+"""Counts in words: `1 test` and `2 tests`, wherever text says how many there are."""
 
 from __future__ import annotations
 

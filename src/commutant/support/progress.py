@@ -1,4 +1,4 @@
-"""How far work is: what every function that takes long says now and then to whoever asked for it."""
+"""How far work is: what every function that takes long says now and then to those who asked for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """So many pieces are done, of how many (0 where that is not known), and what is being done."""
+    """How many pieces are done, of how many (0 where that is not known), and what is being done."""
 
     done: int = 0
     total: int = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def open_regular(path: str, flags: int) -> int:
-    """An `opener` for `open`: raises OSError for anything but a regular file, such as a pipe that nobody writes to."""
+    """An `opener` for `open`: raises OSError for anything but a regular file, such as a pipe that no one writes to."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):

@@ -1,4 +1,4 @@
-"""A part of work that several machines share: every so many of its pieces, by number alone."""
+"""A part of work that several machines share: every nth of its pieces, by number alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The shard with this number, from 1, of so many: of the pieces, every `count`th from its own on."""
+    """The shard with this number, from 1, of `count`: of the pieces, every `count`th from its own on."""
 
     number: int
     count: int

@@ -10,7 +10,7 @@ booleans are looked up, sorts are a union-find with disequalities, integers ask 
 they are connected with.
 
 A context serves all paths of a program, one after the other. Going back to where the next path leaves the last one
-takes back what came behind: a log notes with each change what undoes it. So what a `step` of the program made, its
+takes back what came after: a log notes with each change what undoes it. So what a `step` of the program made, its
 unknowns and states included, stands for every path that goes through it.
 
 **Values** that a model computes with, unknown: booleans, values of a sort, integers.

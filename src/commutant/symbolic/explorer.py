@@ -1,6 +1,6 @@
 """Explores every path of a program over unknown values, by running it again for each.
 
-A run follows a prefix of decisions and takes the true side of every branch behind it; the next one takes the other side
+A run follows a prefix of decisions and takes the true side of every branch after it; the next one takes the other side
 of the last branch whose other side is still to be explored. Paths come so in the order of a depth-first search, and
 neighbours share most of their decisions: the program's steps (`Context.step`) before the first decision in which they
 differ are not run again. Running the rest again costs less than copying states.

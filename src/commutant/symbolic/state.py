@@ -223,7 +223,7 @@ def copied(value: Any) -> Any:
 def check_not_shared(attributes: dict[str, Any]) -> None:
     """UsageError if one record, sequence or map has come to stand in two places of a state.
 
-    A change through one place would show in the other, on ordinary values for ever and here until the next call.
+    A change through one place would show in the other, on ordinary values forever and here until the next call.
     """
     seen: dict[int, str] = {}
     pending = [(name, value) for name, value in attributes.items() if isinstance(value, SymbolicMap | Struct | list)]

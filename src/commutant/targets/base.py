@@ -1,7 +1,7 @@
 """What the checker asks of an implementation under test.
 
 A target is started once, then gives independent sessions (virtual machines, traced processes). A session takes jobs and
-returns one record per job. Everything that a record holds is already named and compared: nobody above this border sees
+returns one record per job. Everything that a record holds is already named and compared: no one above this border sees
 an address that could still change its meaning, or a raw result.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OF_MACHINE = frozenset({"host"})
 """What a target says of the machine that it runs on: another one may go on, or make a part."""
 
-"""Told, in a few words, what a long start is doing ("booting Linux 6.1.0-32-amd64")."""
+"""Called, in a few words, with what a long start is doing ("booting Linux 6.1.0-32-amd64")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Job:
 class WindowRecord:
     """What one window showed.
 
-    `findings` are the conflicts that stay after the ignoring rules, beside each in `pictures` the object that shows it
+    `findings` are the conflicts that stay after the ignoring rules, with each in `pictures` the object that shows it
     (no pictures where the target draws none), and `course` in which order these were touched; `ignored` counts, per
     rule, the conflicting lines that were dropped. `wrong` is None if the outcome was acceptable, else a text that says
     which call or observation returned what, and what was acceptable. `crashed` tells that the implementation died in
@@ -114,12 +114,12 @@ class Target(Protocol):
 
     def reseeded(self) -> Sequence[Target]:
         """Targets that differ from this one in nothing but a hash seed, not started; none if it has no such seed. A
-        conflict that one of them does not show is told as not repeated under other seeds."""
+        conflict that one of them does not show is reported as not repeated under other seeds."""
 
     def describe(self) -> Mapping[str, object]:
         """What `run.json` records of the target: versions, kernel, command line, options; JSON values only.
 
-        `limits`, if it is there, says in words what this target cannot tell; users are told before a campaign.
+        `limits`, if it is there, says in words what this target cannot tell; users are informed before a campaign.
         """
 
     def close(self) -> None:

@@ -100,7 +100,7 @@ class FarSession:
         raise UsageError("random sequences run on this machine alone; leave --executor out")
 
     def close(self) -> None:
-        """Nobody waits for the batch under way any more."""
+        """No one waits for the batch under way any more."""
         self._is_closed = True
         if self._under_way is not None:
             self._under_way.cancel()

@@ -4,7 +4,7 @@ Each session is one program with one instance (crate `scalefs-runner`). A test's
 the instance; its processes are callers of the same instance. `cores=N` configures the instance for N cores that tests
 may use (it has one more, for set-up and observation), `seed=N` moves collisions of names in its tables and chooses the
 cores that calls run on. With `warm=N` cores do not come to a test from their maintenance: each has made N - 1 rounds of
-other calls since then, or fewer in other orders of the test's calls. `names`, `depth` and `users` are told in
+other calls since then, or fewer in other orders of the test's calls. `names`, `depth` and `users` are described in
 `commutant.targets.process.surroundings`. `tx=both` makes the calls of a test in open transactions,
 `tx=one` all but one of them alone.
 

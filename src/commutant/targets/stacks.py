@@ -38,12 +38,12 @@ Code = Sequence[tuple[str, tuple[str, int] | None]]
 
 
 Symbol = tuple[int, int, str]
-"""First address, first address behind, name."""
+"""First address, first address after, name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleFile:
-    """A file that was loaded beside the program, as a kernel's module is: with debug information, and where its
+    """A file that was loaded with the program, as a kernel's module is: with debug information, and where its
     functions lie, by the names that they have in the file."""
 
     path: Path
@@ -52,7 +52,7 @@ class ModuleFile:
 
 def distinct_names(symbols: Iterable[Symbol]) -> list[Symbol]:
     """The symbols, each with a name of its own: code that was generated for several types has one name, and gets the
-    address of the copy behind it. `Stacks` knows these names; `without_copy` is for all others."""
+    address of the copy after it. `Stacks` knows these names; `without_copy` is for all others."""
     symbols = list(symbols)
     counts = Counter(name for _, _, name in symbols)
     return [(start, end, f"{name}@{start:#x}" if counts[name] > 1 else name) for start, end, name in symbols]
@@ -121,7 +121,7 @@ class Stacks:
             return (frame,)
         name, copy, offset, module = match[1], match[2] or "", int(match[3], 16), match[4] or ""
         frame = f"{name}+{offset:#x}{module}"
-        # Where several functions that nobody told apart have one name, what all of them agree on is told, from the
+        # Where several functions that nothing distinguishes have one name, what all of them agree on is given, from the
         # outermost function inwards.
         places = [start for start, end in self._starts.get(name + copy + module, ()) if start + offset < end]
         told = [reversed(self._shown(frame, start + offset)) for start in places]
@@ -165,7 +165,7 @@ def _answer(path: Path, modules: Sequence[ModuleFile], questions: _Questions) ->
 
 
 _FUNCTION_BYTES = 1 << 20
-"""No function is longer: so far behind the last one of a module lies something else."""
+"""No function is longer: so far after the last one of a module lies something else."""
 
 
 def _place(line: tuple[str, int] | None) -> str:

@@ -1,4 +1,4 @@
-"""What calls write beside what stood there: does a call that sets an offset move it?
+"""What calls write next to what stood there: does a call that sets an offset move it?
 
 A path leaves open whether a call changes what it writes where no result depends on it. An implementation may well tell:
 it may write only what differs, or write always. So what is open is asked, per unknown that a call by itself writes.

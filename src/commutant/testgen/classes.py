@@ -7,7 +7,7 @@ is still open; each leaf below is one class.
 What a path has *touched*:
 
 - values: arguments that a call compared, looked up in a map, or left unused in no other way; keys of entries; what is
-  stored under an entry that a call read or removed. An entry that was only overwritten holds what nobody looked at.
+  stored under an entry that a call read or removed. An entry that was only overwritten holds what no one looked at.
 - integers: those that a call compared.
 
 The levels, each including the one before:
@@ -105,7 +105,7 @@ class Class:
 
     @property
     def beyond_path(self) -> tuple[Decision, ...]:
-        """What the level asked for beside."""
+        """What the level asked for in addition."""
         return self.context.decided(len(self.path))
 
 
@@ -161,11 +161,11 @@ def _literals(context: Context, *kinds: str) -> Iterator[Statement]:
 
 
 def _refinements(context: Context, outcome: PathOutcome, touched: TouchedUnknowns, level: Level) -> Iterator[None]:
-    """Brings the context into each state in which it has decided what the level asks for, beside what the leaf has
-    decided.
+    """Brings the context into each state in which it has decided what the level asks for, in addition to what the leaf
+    has decided.
 
     The calls do not run again: what is open here is about unknowns alone. The search is depth-first, and going on to
-    the next state takes back what came behind the decision whose other side is next.
+    the next state takes back what came after the decision whose other side is next.
     """
     changed = [statement for end in outcome.ends for statement in changes(end, context)]
     if level == "path":

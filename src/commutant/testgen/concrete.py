@@ -36,7 +36,7 @@ from commutant.testgen.frozen import Frozen, NotFrozen, complete, freeze, freeze
 T = TypeVar("T")
 
 MAX_WAYS = 512
-"""In so many ways the choices of a set-up are gone through."""
+"""In this many ways the choices of a set-up are gone through."""
 
 TICK_OF_CALLS = 1_000_000
 """The time at which all calls under test run; set-up steps run before, at 1, 2, ..."""
@@ -83,7 +83,7 @@ class ReplayedOracle:
     def step(self) -> bool:
         """Moves on to the next combination of choices, the last choice first; False after the last combination.
 
-        What later choices may be can depend on earlier ones, so those behind the one that moves are asked anew.
+        What later choices may be can depend on earlier ones, so those after the one that moves are asked again.
         """
         while self._limits:
             name, limit = self._limits.popitem()
@@ -153,7 +153,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbered:
-    """The opaque values that results have told so far, in order; one object for each such list."""
+    """The opaque values that results have returned so far, in order; one object for each such list."""
 
     values: tuple[OpaqueValue, ...]
 
@@ -161,7 +161,7 @@ class Numbered:
 @dataclass(frozen=True, slots=True)
 class Start:
     """A state to run calls from: one that a set-up has reached, with what its calls returned and which opaque values
-    those told."""
+    those returned."""
 
     state: Interface
     reached: Reached

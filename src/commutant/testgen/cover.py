@@ -101,7 +101,7 @@ class KnownValues:
         return None if index is None else self._context.sort_names[index]
 
     def of(self, term: Term) -> Hashable:
-        """What a term stands for: a number, or a value of a sort; None if nobody asked for it."""
+        """What a term stands for: a number, or a value of a sort; None if no one asked for it."""
         kind = term[0]
         if kind == "value":
             return term[1]  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The document of `generate`, and what is kept of a set in the cache beside its tests: each declared once."""
+"""The document of `generate`, and what is kept of a set in the cache next to its tests: each declared once."""
 
 from __future__ import annotations
 

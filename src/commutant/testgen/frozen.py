@@ -2,7 +2,7 @@
 made of its tuple as often as one is needed.
 
 `True`, `1` and a time of 1 are equal to Python and not to a test; so everything but plain integers, texts and opaque
-values stands behind its class. Maps are in the order of their entries, which a model may show.
+values stands after its class. Maps are in the order of their entries, which a model may show.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _FREEZERS: dict[type, Callable[[Any], Frozen]] = {
 
 
 def thaw(frozen: Frozen) -> Any:
-    """A value that nobody else has, equal to the one that was frozen."""
+    """A value that no one else has, equal to the one that was frozen."""
     if frozen.__class__ is not tuple:
         return frozen
     kind = frozen[0]
@@ -118,7 +118,7 @@ def thaw_on_demand(frozen: Frozen) -> Any:
 
 
 def freeze_again(record: Record, before: Frozen) -> Frozen:
-    """The frozen form of a record that was made as it was asked for: what nobody asked for is as it was."""
+    """The frozen form of a record that was made as it was asked for: what no one asked for is as it was."""
     if before[0] is _OfScalars:
         return freeze(record)
     held = record.__dict__

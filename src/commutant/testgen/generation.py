@@ -45,7 +45,7 @@ from commutant.testgen.materialize import Materializer
 from commutant.testgen.setups import Untestable
 
 MAX_PHRASES = 1 << 14
-"""So many facts in words are kept; then that begins anew."""
+"""This many facts in words are kept; then that begins again."""
 
 
 def generate(
@@ -62,7 +62,7 @@ def generate(
     shard: Shard | None = None,
 ) -> Corpus:
     """The tests of every set of `size` calls at a coverage level (see `classes`), with the analysis behind them; with
-    `sample`, of every so many sets alone, and with `shard`, of those of a shard of these.
+    `sample`, of one set in `sample` alone, and with `shard`, of those of a shard of these.
 
     Tests come in the order of the sets and their paths; ids are content hashes, so equal models give equal corpora.
     With a cache, sets that were made before are taken from it, and each is kept as soon as it is made. Raises
@@ -188,7 +188,7 @@ def _generate_set(work: _Work) -> GeneratedSet:
         for found in classes(call_set, level):
             begin_path()  # one path may have many classes, none of which is kept
             is_same_run = found.outcome is outcome
-            if not is_same_run and found.path != path:  # classes of one path come one behind the other
+            if not is_same_run and found.path != path:  # classes of one path come one after the other
                 paths += 1
                 commutative += found.outcome.commutes
             path, outcome = found.path, found.outcome

@@ -38,10 +38,10 @@ from commutant.testgen.concrete import ConcreteModel, ReplayedOracle
 from commutant.testgen.frozen import Frozen, NotFrozen, freeze, thaw
 
 MAX_MOVES = 4_000
-"""So many calls are tried for one state."""
+"""This many calls are tried for one state."""
 
 MAX_CALLS = 400
-"""So many arguments are tried per call in one state."""
+"""This many arguments are tried per call in one state."""
 
 
 class _Values:
@@ -80,7 +80,7 @@ class _Values:
                 self._collect(getattr(value, name), part)
 
     def of(self, type_: Type, returned: Sequence[OpaqueValue]) -> list[Any]:
-        """What an argument of this type may be, where calls before have told these opaque values."""
+        """What an argument of this type may be, where calls before have returned these opaque values."""
         if isinstance(type_, SortType):
             if type_.sort.opaque:
                 return [value for value in returned if value.sort == type_.sort.__name__]
@@ -121,7 +121,7 @@ class SetupSearch:
     ) -> list[Invocation] | None:
         """Calls that lead from the empty state to this one, `first` these; None if none were found.
 
-        `gone`: beside, calls shall have returned so many values that the state has not, such as closed handles.
+        `gone`: in addition, calls shall have returned this many values that the state has not, such as closed handles.
         """
         values = _Values(wanted)
         start = self._model.replay(first)
@@ -155,7 +155,7 @@ class SetupSearch:
         return None
 
     def _place(self, state: Frozen, gone: Sequence[OpaqueValue], returned: Sequence[OpaqueValue]) -> tuple[Frozen, int]:
-        """What tells a state from others: itself, and how many values were told, if that matters."""
+        """What tells a state from others: itself, and how many values were returned, if that matters."""
         return state, len(returned) if gone else 0
 
     def _has_reached(
@@ -185,7 +185,8 @@ class SetupSearch:
 def values_gone(
     gone: Sequence[OpaqueValue], names: Mapping[OpaqueValue, OpaqueValue], returned: Sequence[OpaqueValue]
 ) -> dict[OpaqueValue, OpaqueValue] | None:
-    """For each value that a state shall not have one that was told and that it has not; None if there are too few."""
+    """For each value that a state shall not have one that was returned and that it has not; None if there are too
+    few."""
     here = set(names.values())
     found: dict[OpaqueValue, OpaqueValue] = {}
     for value in gone:

@@ -44,7 +44,7 @@ from commutant.testgen.valuation import Valuation
 
 MAX_STATES = 1 << 14
 MAX_KEPT = 1 << 18
-"""So many states, and so much that calls and observations do in states, are kept; then that begins anew."""
+"""This many states, and so much that calls and observations do in states, are kept; then that begins again."""
 
 MAX_STEPS = 10_000
 """A set-up of more calls is taken to have no end."""
@@ -195,7 +195,7 @@ class Setups:
         return built, {**names, **(values_gone(gone, names, built.start.numbered.values) or {})}
 
     def _check_well_formed(self, wanted: Interface) -> None:
-        """Untestable where what nobody asked for makes the state ill-formed."""
+        """Untestable where what no one asked for makes the state ill-formed."""
         if not self._of_whole_state:
             return
         before = _frozen(wanted)
@@ -361,7 +361,7 @@ def _frozen(state: Interface) -> Frozen | None:
 
 
 def _with_gone(gone: Sequence[OpaqueValue]) -> str:
-    """What is asked for beside a state, in words."""
+    """What is asked for in addition to a state, in words."""
     return f", and return a {gone[0].sort} that it has no more" if gone else ""
 
 

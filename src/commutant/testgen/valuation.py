@@ -135,7 +135,7 @@ class Valuation:
         return (kind, *self._more_entries(content, len(entries)), *known)
 
     def _more_entries(self, content: MapContent, known: int) -> Iterator[tuple[Frozen, Frozen]]:
-        """Entries that nobody looked at, as many as there must be besides the known ones."""
+        """Entries that no one looked at, as many as there must be besides the known ones."""
         missing = 0 if content.size is None else self._ints[content.size] - known
         known_keys = [self.frozen(entry.key) for entry in content.entries] if missing else []
         for number in range(missing):
@@ -152,7 +152,7 @@ class Valuation:
         return self.of_type(type_)
 
     def of_type(self, type_: Type) -> Frozen:
-        """The frozen form of a value that nobody has looked at."""
+        """The frozen form of a value that no one has looked at."""
         if self._unusual and isinstance(type_, BoolType):
             return FALSE if type_.usual else TRUE
         unasked = _unasked(type_)
@@ -203,7 +203,7 @@ class Valuation:
 
 def _held(context: Context, constrained: set[int], arguments: Sequence[Mapping[str, Any]]) -> list[int]:
     """The integers that had better be small: those that say how many keys there are below, since the larger, the more a
-    set-up has to make; and those of the state that nobody looked at."""
+    set-up has to make; and those of the state that no one looked at."""
     given = {v for values in arguments for value in values.values() for v in _variables(value)}
     return [
         index
@@ -239,7 +239,7 @@ def _initial(sort: str, number: int) -> OpaqueValue:
 
 
 class _Parts(NamedTuple):
-    """The attributes of a state or record: name, what stands there if nobody has looked (None if that is a value of its
+    """The attributes of a state or record: name, what stands there if no one has looked (None if that is a value of its
     own each time), and type."""
 
     names: tuple[str, ...]
@@ -261,7 +261,7 @@ def _parts_of_state(interface: Any) -> _Parts:
 
 
 def _unasked(type_: Type) -> Frozen | None:
-    """The frozen form of a value that nobody has looked at, if that is always the same."""
+    """The frozen form of a value that no one has looked at, if that is always the same."""
     if isinstance(type_, SortType):
         return _ANYTHING if type_.sort is Time else type_.constant
     if isinstance(type_, IntType):

@@ -36,7 +36,7 @@ def check_sharing(
     before it fails, where the target is given by its name. `directory` is the new run directory. The other parameters
     are the verb's flags. Returns the run.
 
-    Raises AssertionError with the findings that nobody knew or accepted, for wrong results and deaths; UsageError (also
+    Raises AssertionError with the findings that no one knew or accepted, for wrong results and deaths; UsageError (also
     if no test can be run) and RunError as the verb does.
     """
     __tracebackhide__ = True

@@ -2,7 +2,7 @@
 
 A map is a presence function `<map>_has` and one function per field of its value (`<map>_value` for a value without
 fields, such as a map in a map), and, where keys end in a number, `<map>_free`: the n-th lowest number that is no key
-(`free(map, n)` in sentences; n from 0, behind the other parts of the key); a plain attribute is a constant; an argument
+(`free(map, n)` in sentences; n from 0, after the other parts of the key); a plain attribute is a constant; an argument
 is the constant `<call>.<index>.<parameter>`.
 """
 
@@ -250,7 +250,7 @@ _TAKEN = frozenset(
 
 
 def smt_symbol(name: str) -> str:
-    """A name as an SMT-LIB symbol: with `!` behind it where SMT-LIB has taken it, in bars where it is not plain
+    """A name as an SMT-LIB symbol: with `!` after it where SMT-LIB has taken it, in bars where it is not plain
     ASCII."""
     if name in _TAKEN:
         return f"{name}!"

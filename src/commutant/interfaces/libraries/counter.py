@@ -40,7 +40,7 @@ class Name(Sort, word="counter"):
 
 
 class Metrics(Interface):
-    """Counters by name; one that nobody has added to is 0."""
+    """Counters by name; one that no one has added to is 0."""
 
     values: Map[Name, Amount]
 

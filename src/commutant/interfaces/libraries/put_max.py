@@ -1,4 +1,4 @@
-"""Put and max: samples are recorded, and the largest so far is told (paper, section 3.6).
+"""Put and max: samples are recorded, and the largest so far is returned (paper, section 3.6).
 
 `put(1), put(1), max` commutes in every order if 1 was put before, or will have been by the other put. No one
 implementation is free of conflicts in all of it: maxima per core serve the two puts, and then max reads what they

@@ -1,15 +1,15 @@
 """`posix-close-to-open`: the calls of `posix18`, with data of files that others see when a file is closed and opened.
 
-Each process stands for a domain of its own. What it writes is its own (`unreleased`) until it closes the file: whoever
-opens the file from then on reads it. Until then others read that or what there was, and so they do with a file that
-they had opened before (`seen`): a page is as it was at the open, or as it is now. Of two that write one page, the one
-that closes later is read.
+Each process stands for a domain of its own. What it writes is its own (`unreleased`) until it closes the file: a
+process that opens the file from then on reads it. Until then others read that or what there was, and so they do with a
+file that they had opened before (`seen`): a page is as it was at the open, or as it is now. Of two that write one page,
+the one that closes later is read.
 
 Whatever else a process asks of a file, such as its status or its length, lets others know what it has written, and
 shows it what there is. Names, descriptors, pipes and memory are as in `posix18`: a file is mapped where it lies, so
 loads and stores are seen by all that look.
 
-Before calls under test, all know all: nothing is unreleased, and nobody has seen less than there is.
+Before calls under test, all know all: nothing is unreleased, and no one has seen less than there is.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class CopiedData(DataCalls, Copies):
         return Read(pages=0, data=self.zero) if content is None else Read(pages=1, data=content)
 
     def write_file(self, descriptor: Descriptor, page: int, data: Data) -> Errno | int:
-        """Writes a page, of which others know later; returns the page behind it."""
+        """Writes a page, of which others know later; returns the page after it."""
         if not descriptor.writable:
             return Errno.EBADF
         start = self.start_of_write(descriptor, page)

@@ -38,7 +38,7 @@ class AnyEnds(Struct):
 
 
 class Handles(Operations):
-    """Descriptors beside those that calls name by number."""
+    """Descriptors in addition to those that calls name by number."""
 
     handles: Map[tuple[Process, Handle], Descriptor]
 
@@ -90,7 +90,7 @@ class Fstatx(Operations):
     def fstatx(self, process: Process, fd: Number, nlink: bool, size: bool, times: bool) -> Errno | Stat:
         """fstatx (section 7.2): like fstat, with those of link count, size and times that are asked for.
 
-        What was not asked for is None. Which file it is never changes, so that it is told in any case.
+        What was not asked for is None. Which file it is never changes, so that it is returned in any case.
         """
         descriptor = self.descriptor(process, fd)
         if descriptor is None:
@@ -110,7 +110,7 @@ class AnyObservation(Observation, Handles):
     """Observation with the descriptors of O_ANYFD."""
 
     def numbered(self, process: Process) -> list[tuple[Any, Descriptor]]:
-        """Those that were asked for with O_ANYFD come behind the others, by call."""
+        """Those that were asked for with O_ANYFD come after the others, by call."""
         chosen = [(handle, descriptor) for (owner, handle), descriptor in self.handles.items() if owner == process]
         return [*super().numbered(process), *sorted(chosen, key=lambda entry: place_in_order(entry[0]))]
 

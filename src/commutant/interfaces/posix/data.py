@@ -71,7 +71,7 @@ class DataCalls(FileOperations):
         return 1
 
     def write_file(self, descriptor: Descriptor, page: int, data: Data) -> Errno | int:
-        """Writes a page to a file; returns the page behind it."""
+        """Writes a page to a file; returns the page after it."""
         if not descriptor.writable:
             return Errno.EBADF
         start = self.start_of_write(descriptor, page)

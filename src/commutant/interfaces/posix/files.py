@@ -1,7 +1,7 @@
-"""Files of `posix`: beside content and times they have an owner and rights, and can be cut. And symbolic links.
+"""Files of `posix`: besides content and times they have an owner and rights, and can be cut. And symbolic links.
 
 **What was cut away** is not looked for: pages that the file has held since before the calls count up to `kept` alone,
-and what is written behind that lies in a map of its own, `later`, which is empty at first. So a file may be cut at any
+and what is written after that lies in a map of its own, `later`, which is empty at first. So a file may be cut at any
 page, whatever it holds there, and no page is asked for that no call reads.
 """
 
@@ -43,7 +43,7 @@ class SymbolicLink(Struct):
 
 
 class File(Inode):
-    """A regular file: beside its content, whose it is, and who may read and write it."""
+    """A regular file: besides its content, whose it is, and who may read and write it."""
 
     owner: User
     owner_writes: Right
@@ -108,7 +108,7 @@ class File(Inode):
 
 
 def new_file(length: int, owner: Any, **more: Any) -> File:
-    """A file without names and with all rights, of so many pages that are holes."""
+    """A file without names and with all rights, of this many pages that are holes."""
     return File(
         **{
             "nlink": 0,

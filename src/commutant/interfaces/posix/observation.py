@@ -59,7 +59,7 @@ class FileObservation(FileOperations):
 
     @setup_call
     def peek_memory(self, process: Process) -> Seq[PageView]:
-        """A load from each mapped page: by address, and behind those the pages that mmap found a place for, by call."""
+        """A load from each mapped page: by address, and after those the pages that mmap found a place for, by call."""
         return Seq(PageView(address=address, content=self.load(mapping)) for address, mapping in self._mapped(process))
 
     @setup_call
@@ -145,6 +145,6 @@ def _files(values: Mapping[type, Sequence[Any]], *, times: bool) -> Iterator[Inv
 
 
 def place_in_order(number: Any) -> tuple[int, int, str]:
-    """Where an address or descriptor stands among others: those that the implementation chose come behind the rest, by
+    """Where an address or descriptor stands among others: those that the implementation chose come after the rest, by
     the number of the call that returned them first."""
     return (0, number, "") if isinstance(number, int) else (1, len(number.label), number.label)

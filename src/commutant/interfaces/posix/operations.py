@@ -56,7 +56,7 @@ class FileOperations(FileState):
         raise AssertionError("the interface has no descriptors")
 
     def new_inode(self, length: int) -> Inode:
-        """A file without names, of so many pages that are holes."""
+        """A file without names, of this many pages that are holes."""
         return Inode(nlink=0, length=length, pages=Map(), mtime=now(), ctime=now())
 
     def end_is_open(self, inum: Inum, write_end: bool) -> bool:
@@ -93,7 +93,7 @@ class FileOperations(FileState):
                 mapping.copied = False
 
     def append_page(self, pipe: Pipe, data: Data) -> None:
-        """Puts a page behind those that wait in a pipe; marks its times (Linux: pipe_write)."""
+        """Puts a page after those that wait in a pipe; marks its times (Linux: pipe_write)."""
         pipe.pages[pipe.tail] = data
         pipe.tail += 1
         pipe.mtime = now()

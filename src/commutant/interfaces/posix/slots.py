@@ -1,7 +1,7 @@
 """Descriptors of `posix`, several of which may lead to one open file description, and what they are made of.
 
 That two descriptors share a description is unknown in sets of calls where it shows (`SHARING_CALLS`). In others each
-description says which descriptor it has (`number`), so that nobody asks whether two are the same. Descriptions are
+description says which descriptor it has (`number`), so that no one asks whether two are the same. Descriptions are
 shared within a process alone.
 """
 

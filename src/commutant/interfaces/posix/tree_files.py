@@ -164,7 +164,7 @@ class RightCalls(Trees):
 
     @call
     def utimensat(self, process: Process, deep: bool, parent: Name, name: Name) -> Errno | int:
-        """utimensat(2) of both times to now, which whoever may write may do too (may_setattr)."""
+        """utimensat(2) of both times to now, which anyone who may write may do too (may_setattr)."""
         found = self.object_at(deep, parent, name)
         if isinstance(found, Errno):
             return found

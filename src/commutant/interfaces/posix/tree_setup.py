@@ -46,7 +46,7 @@ class SlotView(Struct):
 
 
 class TreeSetup(FileSetup, PipeSetup, MemorySetup, Slots, TreeStats):
-    """The calls that set-ups make beside those of the interface."""
+    """The calls that set-ups make in addition to those of the interface."""
 
     @setup_call
     def place_file(self, file: Number, deep: bool, parent: Name, name: Name) -> None:
@@ -205,7 +205,7 @@ class TreeSetup(FileSetup, PipeSetup, MemorySetup, Slots, TreeStats):
 
 
 class TreeObservation(TreeSetup, FileObservation):
-    """The calls that observations make beside those of the interface."""
+    """The calls that observations make in addition to those of the interface."""
 
     @setup_call
     def peek_path(self, deep: bool, parent: Name, name: Name, times: bool) -> Errno | PathView:

@@ -33,7 +33,7 @@ from commutant.interfaces.posix.state import Inode, Inum, Name
 from commutant.lang import Constant, Errno, Map, Only, Process, Sort, Struct, now, unused, well_formed
 
 MAX_FOLLOWED = 4
-"""So many links in a row are a loop, where a set has at most three calls: no initial link leads on to another. Linux
+"""This many links in a row are a loop, where a set has at most three calls: no initial link leads on to another. Linux
 gives up after 40 (MAXSYMLINKS)."""
 
 
@@ -219,12 +219,12 @@ class Trees(FileOperations):
         )
 
     def new_inode(self, length: int) -> Inode:
-        """A file that nobody has a name for."""
+        """A file that no one has a name for."""
         return new_file(length, self.superuser)
 
     def named_anew(self, entry: Entry, names: int) -> None:
-        """What an entry that is no directory leads to has so many names more; the time of the last change of its status
-        is now."""
+        """What an entry that is no directory leads to has this many more names; the time of the last change of its
+        status is now."""
         of: Any = self.links[entry.link] if entry.is_link else self.inodes[entry.inum]
         of.nlink += names
         of.ctime = now()

@@ -1,6 +1,6 @@
 """The folder in which a recording takes place: in the folder for temporary files, and gone with the recording.
 
-It is locked as long as it is used, and a lock goes with its program, however that ends: so whoever records next tells
+It is locked as long as it is used, and a lock goes with its program, however that ends: so the next recording knows
 what a killed one left behind, and removes it.
 """
 
@@ -20,7 +20,7 @@ from commutant.support import RunError, UsageError
 
 _PREFIX = "commutant-locks-"
 _LOCKED_SECONDS = 60.0
-"""Whoever makes a folder has locked it by then."""
+"""A process that makes a folder has locked it by then."""
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def recording_folder() -> Iterator[Path]:
     try:
         _remove_abandoned(parent)
         with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent) as folder, _opened(Path(folder)) as descriptor:
-            with suppress(OSError):  # where nothing can be locked, nobody removes what is left either
+            with suppress(OSError):  # where nothing can be locked, no one removes what is left either
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield Path(folder)
     except OSError as error:

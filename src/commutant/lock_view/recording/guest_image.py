@@ -37,7 +37,7 @@ _LEFT_OUT = re.compile(
 
 BEGUN = "commutant: the workload begins"
 ENDED = "commutant: the workload ended with "
-"""What the guest prints on its console; the latter with the exit code behind it."""
+"""What the guest prints on its console; the latter with the exit code after it."""
 
 _INIT = f"""#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/ LC_ALL=C

@@ -48,7 +48,7 @@ recorder knows them."""
 
 @dataclass(frozen=True, slots=True)
 class KernelTarget:
-    """What is booted: Debian's kernel or a given one, with so many virtual CPUs."""
+    """What is booted: Debian's kernel or a given one, with this many virtual CPUs."""
 
     kernel: Path | Kernel | None = None
     cpu_count: int = DEFAULT_CPU_COUNT
@@ -202,20 +202,20 @@ class _Guest:
 
     @property
     def console(self) -> str:
-        """What the guest wrote to its console, also behind its end."""
+        """What the guest wrote to its console, also past its end."""
         if self._last_console is not None:
             return self._last_console
         descriptor = self._files["console"]
         return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
 
     def messages(self, behind: str) -> str:
-        """The end of what the guest wrote to its console behind a text, on one line."""
+        """The end of what the guest wrote to its console after a text, on one line."""
         text = self.console
         lines = (text.rpartition(behind)[2] if behind else text).splitlines()
         return " / ".join(line.strip() for line in lines if line.strip())[-400:]
 
     def wait_for(self, text: str, timeout_seconds: float, failure: str) -> str:
-        """What stands behind `text` on its line of the console, once it is there. Raises RunError if the guest ends
+        """What stands after `text` on its line of the console, once it is there. Raises RunError if the guest ends
         without it; TimeoutError, or RunError with `failure`, if it takes too long."""
         deadline = time.monotonic() + timeout_seconds
         while True:

@@ -21,7 +21,7 @@ DEFAULT_WINDOW_SECTIONS = 128
 """The paper's window (section 3)."""
 
 _END_SECONDS = 30.0
-"""So long a program may take to end once it is told to. It writes its record then, which takes a second if that is
+"""A program may take this long to end once it is asked to. It writes its record then, which takes a second if that is
 large, and ten on a busy machine; what is not written by then is lost."""
 
 

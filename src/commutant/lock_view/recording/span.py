@@ -1,4 +1,4 @@
-"""Which part of a program's run is recorded, where not all of it is: told by its annotations, by a signal, or by time.
+"""Which part of a program's run is recorded, where not all of it is: given by its annotations, by a signal, or by time.
 
 The recorder looks at the first byte of a file that it shares with this process: not 0 while a span lasts.
 """
@@ -20,8 +20,8 @@ SPAN_SIGNAL = signal.SIGUSR2
 
 @dataclass(slots=True)
 class RecordedSpan:
-    """A span of a run: between annotations, between signals to this process, or so many seconds after the start for so
-    many seconds. `announce` is given what a user must know to begin and end it."""
+    """A span of a run: between annotations, between signals to this process, or a number of seconds after the start
+    for another number of seconds. `announce` is given what a user must know to begin and end it."""
 
     by: Literal["annotations", "signal", "time"]
     from_seconds: float = 0.0

@@ -99,7 +99,7 @@ def _print_limits(classes: Sequence[LockClass], crowds: Sequence[int], console: 
 
 
 def _short(one: LockClass) -> str:
-    """A name for a narrow table: kinds of locks are told where a spin lock is not what one expects."""
+    """A name for a narrow table: kinds of locks are given where a spin lock is not what one expects."""
     name = one.name.replace("struct ", "")
     return name if one.family == "spinlock" else f"{name} [{one.family}]"
 

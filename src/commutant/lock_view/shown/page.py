@@ -40,7 +40,7 @@ class Dot:
     radius: float
     title: str
     label: str
-    """What stands beside it: nothing where other names are in the way."""
+    """What stands next to it: nothing where other names are in the way."""
 
     @property
     def anchor(self) -> str:

@@ -15,7 +15,7 @@ from commutant.lock_view.study.simulation import HAND_OVERS
 Names = AddressNames | KernelAddressNames
 
 SHORT_INSTRUCTIONS = 1000
-"""A section of so many costs less than what its lock's word costs that comes from another core."""
+"""A section of this many costs less than what its lock's word costs that comes from another core."""
 
 MOSTLY_READERS_PERCENT = 90
 

@@ -123,7 +123,7 @@ class AddressNames:
         )
 
     def _mapping(self, address: int) -> MappedFile | None:
-        """The file that an address belongs to: variables that start as zero lie behind what is mapped."""
+        """The file that an address belongs to: variables that start as zero lie after what is mapped."""
         best = None
         for mapping in self._mappings:
             if mapping.start > address:
@@ -144,7 +144,7 @@ class AddressNames:
             first = next(mapping for mapping in self._mappings if mapping.path == path)
             try:
                 os.fsencode(path)  # refused where the locale has no such letters
-                # Of a system library's names nobody needs more than what its debug package, if it is there, gives.
+                # Of a system library's names no one needs more than what its debug package, if it is there, gives.
                 if not PurePath(path).name.startswith(PLUMBING):
                     fetch_debug_information(path)
                 file = _native.ProgramFile(Path(path), with_debug_file=True)

@@ -5,9 +5,9 @@ and executes it. What is between locks is taken to run in parallel. The differen
 for whom, and what it costs to go from one thread to the next.
 
 That costs a *hand-over*: from the moment that a section ends until one that waited for it begins, which is how long a
-cache line takes to come over where threads spin, and a wake-up where they sleep. Meanwhile nobody holds the lock, so a
-thread that comes back by then takes it at once. Whoever ends a section for which others wait spends a quarter of a
-hand-over on telling them.
+cache line takes to come over where threads spin, and a wake-up where they sleep. Until then no one holds the lock, so a
+thread that comes back by then takes it at once. A thread that ends a section for which others wait spends a quarter of
+a hand-over on telling them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ SECTIONS = 3000
 """Sections that a simulation finishes: enough for two digits."""
 
 HAND_OVERS = (80.0, 12000.0)
-"""What a hand-over of a lock costs, in instructions that could have been executed meanwhile: at least (threads that
-spin on two cores of one chip), and at most (threads that sleep and are woken). Measured with bench/programs/lengths.c.
+"""What a hand-over of a lock costs, in instructions that could have been executed in the meantime: at least (threads
+that spin on two cores of one chip), and at most (threads that sleep and are woken). Measured with
+bench/programs/lengths.c.
 """
 
 TELLING = 0.25
@@ -41,9 +42,9 @@ class Policy:
     once the arriving one has ended (a reader of a sequence lock that a writer overtakes).
 
     Where conflicts decide, they may be those of few sections: `prone` is the share of each kind that conflicts at all.
-    A pair that is not prone on both sides waits with the chance `otherwise`. To enter a section beside others costs
-    `entrances` times what is asked for each (the count of a reader-writer lock goes from one reader to the next). A
-    lock that `reserves` belongs to whom it is handed to from then on, so nobody is faster.
+    A pair that is not prone on both sides waits with the chance `otherwise`. To enter a section together with others
+    costs `entrances` times what is asked for each (the count of a reader-writer lock goes from one reader to the next).
+    A lock that `reserves` belongs to whom it is handed to from then on, so no one is faster.
     """
 
     waits: Shares
@@ -78,7 +79,7 @@ def throughput(
     entrance: float = 0.0,
     sections: int = SECTIONS,
 ) -> float:
-    """Work that so many threads get done per instruction of time: how many of them are busy with what they are for.
+    """Work that this many threads get done per instruction of time: how many of them are busy with what they are for.
 
     Work is what threads compute within sections and between them, the first time; neither waiting, hand-overs nor
     repetitions are. `hand_over` and `entrance` are in instructions.
@@ -124,7 +125,7 @@ class _Simulation:
         return work / now if now else float(threads)
 
     def _queue_for_entrance(self, threads: int) -> float:
-        """How often what it costs to enter is paid: once, or more where so many threads want the same line that it is
+        """How often what it costs to enter is paid: once, or more where enough threads want the same line that it is
         always on its way; never by one that is alone."""
         if threads == 1:
             return 0.0

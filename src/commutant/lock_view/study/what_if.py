@@ -1,6 +1,6 @@
 """What another kind of lock would gain: each change with what is assumed of it, and how much faster threads get by it.
 
-A gain is the work that so many threads get done in a time after the change, divided by that before. It is found by
+A gain is the work that this many threads get done in a time after the change, divided by that before. It is found by
 simulating both with the recorded lengths, gaps and conflicts. ("The Limits of Optimistic Concurrency", section 5, stops
 at the number of processors that the sections could keep busy. What a program gains depends also on how much of its time
 it spends in them.)

@@ -10,7 +10,7 @@ from math import sqrt
 from commutant.lock_view.record import GRANULARITIES_BYTES, KindRecord, LockRecord, Recording
 
 INSTANCE_LIMIT = 256
-"""Locks of a class that are told apart; the rest is seldom used."""
+"""Locks of a class that are distinguished; the rest is seldom used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def result_items(found: CCall, result: Value) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1 << 10)
 def definition(source: str, items: str) -> str:
-    """The C function of a call whose results are told by the lines `items`, perhaps none."""
+    """The C function of a call whose results are described by the lines `items`, perhaps none."""
     return template(f"calls/{source}.c").replace("@FIELDS@", items or "    (void)result;")
 
 

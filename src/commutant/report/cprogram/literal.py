@@ -24,7 +24,7 @@ def string_literal(text: str) -> str:
 
 
 def comment_lines(text: str) -> list[str]:
-    """The text as lines of the inside of a `/* */` comment, each behind ` * `."""
+    """The text as lines of the inside of a `/* */` comment, each after ` * `."""
     shown = safe_text(text)
     if not shown.isascii():
         for character, form in _ASCII_FORMS.items():
@@ -46,7 +46,7 @@ def _wrapped(text: str) -> Iterator[str]:
 def file_name(name: str) -> str:
     """The name that a program gives a file: the test's own where that is plain, else one made from its hash.
 
-    Names in tests are values of a sort that whoever runs the test names freely; only which are equal matters.
+    Names in tests are values of a sort that anyone who runs the test names freely; only which are equal matters.
     """
     if _PLAIN_FILE_NAME.fullmatch(name):
         return name

@@ -28,7 +28,7 @@ class Repeated:
 def repeated(call: PlacedCall, result: Value, state: StateAfter, number: int, taken: frozenset[str]) -> Repeated | None:
     """The `number`-th call of a test, which returns `result` in this state; None if it cannot be repeated.
 
-    `taken` are names that other calls of the test use meanwhile.
+    `taken` are names that other calls of the test use at the same time.
     """
     make = _CALLS.get(call.call)
     if make is None:

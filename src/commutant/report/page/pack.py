@@ -236,7 +236,7 @@ class Pack:
         return [self._finding(finding, failing, part) for finding, part in zip(judged.findings, parts, strict=True)]
 
     def _explained_of(self, judged: JudgedTest | None) -> int:
-        """What the lines that a test shares follow from, the first cause first; or that this cannot be told."""
+        """What the lines that a test shares follow from, the first cause first; or that this is not known."""
         found = causes(judged) if judged is not None else []
         untold = {id(found[0])} if found and not found[0].is_known else set()
         places = {id(finding): place for place, finding in enumerate(judged.findings)} if judged is not None else {}
@@ -293,7 +293,7 @@ class Pack:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The names as they are shown, told apart by a number where two of them are shown alike."""
+    """The names as they are shown, distinguished by a number where two of them are shown alike."""
     shown: dict[str, int] = {}
     unique = []
     for name in map(safe_text, names):

@@ -32,7 +32,7 @@ class Options:
     """What the target argument asks for.
 
     `name` says which of several adapters in one file: `commutant_adapter_NAME`, in place of `commutant_adapter`.
-    `cores` is how many processors the library is told of; `allocator` is that of the program, or one that is private
+    `cores` is how many processors the library is shown; `allocator` is that of the program, or one that is private
     to each core, so that nothing of it is shared.
     """
 

@@ -154,7 +154,7 @@ def _success(interface: type[Interface], name: str, language: str) -> str:
 
 
 def _declared(function: Any) -> tuple[str, bool]:
-    """The Rust type of what the model's call is annotated to return beside errors, empty where it is none with a name;
+    """The Rust type of what the model's call is annotated to return besides errors, empty where it is none with a name;
     and whether it may return an error."""
     hint = typing.get_type_hints(function, include_extras=True).get("return")
     parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)

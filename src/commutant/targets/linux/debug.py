@@ -21,7 +21,7 @@ _PROBES = ("vfs_read", "vfs_fstatat", "handle_mm_fault", "schedule", "do_exit")
 
 def kernel_stacks(path: Path, kallsyms: bytes) -> Stacks:
     """Stacks of the kernel that has these symbols (`/proc/kallsyms`), and of those modules whose files with debug
-    information lie beside its own.
+    information lie next to its own.
 
     Takes some seconds, and 2 GiB of memory while the file is read. Raises UsageError if a file is none with debug
     information, or another kernel's.
@@ -81,7 +81,7 @@ def _module_files(vmlinux: Path, symbols: list[_Symbol]) -> list[ModuleFile]:
 
 
 def _functions(symbols: list[_Symbol]) -> Iterator[tuple[int, int, str]]:
-    """First address, first address behind and name of each function as frames have it; all names of one that has
+    """First address, first address after and name of each function as frames have it; all names of one that has
     several."""
     named = sorted((address, f"{name} [{module}]" if module else name) for address, name, module in symbols)
     by_address = itertools.groupby(named, lambda entry: entry[0])

@@ -21,7 +21,7 @@ _REPEATS = 3
 """Windows per order; the outcome of most of them counts, since a timer may fall into one."""
 
 _COUNTS_RATIO = 4
-"""At most so many times more accesses on one core than on the other, where both make the same call."""
+"""At most this many times more accesses on one core than on the other, where both make the same call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Plant:
 def _test(calls: Sequence[tuple[str, Mapping[str, Value], Value]], pipes: int = 0) -> TestCase:
     """A test of two calls, in two threads of one process, that give the same results in both orders.
 
-    The process has a descriptor, from 0, of each of so many pipes.
+    The process has a descriptor, from 0, of each of this many pipes.
     """
     results = tuple(result for _, _, result in calls)
     outcomes = (ExpectedOutcome(results, ()),)

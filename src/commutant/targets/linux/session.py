@@ -46,7 +46,7 @@ class _Crashed(Generic[Record]):
 
 
 class LinuxSession:
-    """One virtual machine that runs windows; the machine is started by `start`, and anew after each crash."""
+    """One virtual machine that runs windows; the machine is started by `start`, and again after each crash."""
 
     def __init__(self, start: Start, name_length: int | None = None) -> None:
         """Starts the machine; raises RunError if it does not come up. `name_length` is that of the tests' names."""
@@ -55,14 +55,14 @@ class LinuxSession:
         self._machine: TracedMachine | None = None
         self._pending: deque[_Submitted] = deque()
         self._closed = False
-        self._waiting = threading.Lock()  # held while a thread waits for the machine: it must not be freed meanwhile
+        self._waiting = threading.Lock()  # held while a thread waits for the machine, so that it is not freed before
         self._restart()
 
     def run(self, jobs: Sequence[Job]) -> Iterator[WindowRecord]:
         """Runs the jobs in the order given and yields their records in that order.
 
         Raises RunError if QEMU ends other than by the guest's doing, a new machine does not come up, or the session is
-        closed meanwhile; UsageError if a test cannot be run at all.
+        closed in the meantime; UsageError if a test cannot be run at all.
         """
         return (record for record, _ in self.run_traced(jobs))
 

@@ -37,7 +37,7 @@ from commutant.targets.options import CPUS_KEY, Option, cpus, existing_file, num
 from commutant.targets.runner import Signature, read_calls, signature
 
 MEMORY_MIB = range(LEAST_RAM_BYTES >> 20, 3073)
-"""What a guest's memory may be; the emulator's machine has a hole behind the third GiB."""
+"""What a guest's memory may be; the emulator's machine has a hole after the third GiB."""
 
 _WITHOUT_TYPES = (
     "Linux {release} has no type information (CONFIG_DEBUG_INFO_BTF): variables are named by their symbols, objects "
@@ -150,7 +150,7 @@ class LinuxTarget:
             self._spare = session
 
     def guest(self, core_count: int) -> Guest:
-        """What is booted for tests of so many calls."""
+        """What is booted for tests of this many calls."""
         file_system = FILE_SYSTEMS[self.options.file_system]
         return Guest(
             kernel=self._kernel(),

@@ -37,7 +37,7 @@ class _Failure:
 
 
 _Batch = Sequence[TracedWindow] | _Failure | None
-"""Windows of one batch; or why there are none; or None behind the end of the trace."""
+"""Windows of one batch; or why there are none; or None past the end of the trace."""
 
 
 @dataclass(frozen=True, slots=True)

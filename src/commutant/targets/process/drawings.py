@@ -8,7 +8,7 @@ from commutant.mtrace import ObjectCourse, Picture, PictureLine, TracedWindow, W
 from commutant.targets.process.objects import ObjectMap
 
 Drawn = tuple[tuple[Picture, ...], WindowCourse | None]
-"""The pictures of a window's findings, one beside each, and the course of their lines."""
+"""The pictures of a window's findings, one with each, and the course of their lines."""
 
 
 class Drawings:

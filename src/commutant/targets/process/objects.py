@@ -6,8 +6,8 @@ into a file (objects.rs of crate `scalefs-runner`). What was written stays true,
     kind <stride in bytes> <name>
     field <offset in bytes> <name>
     whose <beginning of paths> <owner>            objects that code of these sources reaches are this one's
-    memory <first address> <first address behind>      objects lie at multiples of the stride
-    table <first address> <first address behind>       objects lie one after the other from the start
+    memory <first address> <first address after>      objects lie at multiples of the stride
+    table <first address> <first address after>       objects lie one after the other from the start
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ObjectKind:
         return (address - self.base) % self.stride_bytes
 
     def owner(self, stack: Sequence[str]) -> str | None:
-        """Whose the object is that was accessed with this stack: told by the innermost of the sources."""
+        """Whose the object is that was accessed with this stack: given by the innermost of the sources."""
         paths = (frame.rpartition(" ")[2] for frame in stack)
         found = (owner for path in paths for beginning, owner in self.owners if path.startswith(beginning))
         return next(found, None)
@@ -57,7 +57,7 @@ class ObjectKind:
 
     def line(self, start: int) -> tuple[LineField, ...]:
         """What the bytes of the line at this offset are called, as far as the list tells: fields begin at their places,
-        and how long the last one is nobody says."""
+        and the length of the last one is not given."""
         ends = (*self.offsets[1:], self.stride_bytes)
         parts = zip(self.fields, self.offsets, ends, strict=True)
         within = ((name, max(first, start), min(end, start + LINE_BYTES)) for name, first, end in parts)
@@ -111,7 +111,7 @@ class ObjectMap:
         return structs.replace(finding, object=names[0][0] + whose, field=field, fields=fields)
 
     def _line(self, address: int, offset: int) -> tuple[LineField, ...]:
-        """What the bytes of the line at so many bytes from an address are called, counted from the address."""
+        """What the bytes of the line at this many bytes from an address are called, counted from the address."""
         kind = self._find(address + offset)
         if kind is None or kind.stride_bytes < LINE_BYTES:
             return ()
@@ -133,7 +133,7 @@ class ObjectMap:
         return f"{kind.name}{f' of {owner}' if owner else ''}.{kind.field_at(kind.within(address))}"
 
     def drawn(self, holder: str, start: int, lines: Sequence[PictureLine]) -> Picture:
-        """The picture of an object that `place` told of, from its lines by address."""
+        """The picture of an object that `place` reported, from its lines by address."""
         kind = self._find(start)
         assert kind is not None
         named = not kind.stride_bytes < LINE_BYTES

@@ -145,6 +145,6 @@ def load_program(path: Path, arguments: tuple[str, ...]) -> FixedProgram:
 
 
 def _ranges(listing: str) -> list[tuple[int, int, str]]:
-    """Reads lines of first address, first address behind, and name."""
+    """Reads lines of first address, first address after, and name."""
     parts = (line.split(" ", 2) for line in listing.splitlines())
     return [(int(start, 16), int(end, 16), name) for start, end, name in parts]

@@ -55,7 +55,8 @@ class RunningProgram(ABC):
     _kind = "program"
 
     def __init__(self, command: Sequence[str], passed: Sequence[int] = ()) -> None:
-        """Starts it, with these descriptors of ours beside its streams; raises RunError if it does not start."""
+        """Starts it, with these descriptors of ours in addition to its streams; raises RunError if it does not
+        start."""
         with contextlib.ExitStack() as stack:
             self._messages = os.memfd_create("commutant-messages")
             stack.callback(os.close, self._messages)
@@ -80,8 +81,8 @@ class RunningProgram(ABC):
 
     @abstractmethod
     def windows(self, count: int, timeout_seconds: float) -> Sequence[TracedWindow]:
-        """What was seen in the windows of the next batch, of which there are so many; raises RunError if that cannot
-        be told."""
+        """What was seen in the windows of the next batch, of which there are this many; raises RunError if that cannot
+        be known."""
 
     @property
     def _described(self) -> str:
@@ -173,7 +174,7 @@ class RunningProgram(ABC):
         return kind(f"{self._described}: {what}{ended}{words}")
 
     def kill(self) -> None:
-        """Kills the program; whoever waits for it learns that it ended."""
+        """Kills the program; a thread that waits for it learns that it ended."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 

@@ -58,7 +58,7 @@ def check(session: ProcessSession) -> None:
 
 
 def check_judgement(session: ProcessSession) -> None:
-    """For programs that nobody traces: right results must be accepted, and a planted wrong one noticed. Raises
+    """For programs that no one traces: right results must be accepted, and a planted wrong one noticed. Raises
     RunError, with what was expected and what came."""
     right = planted(_PLANTED_NON_CONFLICT)
     outcomes = (ExpectedOutcome((0, 1), ()),)

@@ -37,13 +37,13 @@ class ProcessSession:
         self._named = IdentityCache(self._with_names)
         self._pending: deque[Batch[Any]] = deque()
         self._closed = False
-        self._waiting = threading.Lock()  # held while a thread waits for the program: it must not be freed meanwhile
+        self._waiting = threading.Lock()  # held while a thread waits for the program, so that it is not freed before
 
     def run(self, jobs: Sequence[Job]) -> Iterator[WindowRecord]:
         """Runs the jobs in the order given and yields their records in that order.
 
-        Raises RunError if the program is killed or hangs, or the session is closed meanwhile; UsageError if a test
-        cannot be run at all.
+        Raises RunError if the program is killed or hangs, or the session is closed in the meantime; UsageError if a
+        test cannot be run at all.
         """
         return (record for record, _ in self.run_traced(jobs))
 

@@ -23,7 +23,7 @@ def excess(process_id: int) -> str:
         text = Path(f"/proc/{process_id}/stat").read_text()
     except OSError:
         return ""
-    fields = text.rpartition(")")[2].split()  # the name before may hold anything; proc(5) counts from 3 behind it
+    fields = text.rpartition(")")[2].split()  # the name before may hold anything; proc(5) counts from 3 after it
     threads, resident_bytes = int(fields[17]), int(fields[21]) * _PAGE_BYTES
     if threads > THREAD_LIMIT:
         return f"more than {plural(THREAD_LIMIT, 'thread')}"

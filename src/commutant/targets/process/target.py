@@ -60,7 +60,7 @@ class ProgramTarget(ABC):
 
     @abstractmethod
     def _load(self, workers: int) -> Program:
-        """The program for tests of so many calls."""
+        """The program for tests of this many calls."""
 
     @abstractmethod
     def reseeded(self) -> Sequence[Self]:

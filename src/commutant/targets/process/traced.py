@@ -1,4 +1,5 @@
-"""One program under the emulator with its tracer: windows from its trace, beside what any running program gives.
+"""One program under the emulator with its tracer: windows from its trace, in addition to what any running program
+gives.
 
 The trace goes through a pipe, the list of objects to an anonymous file. The trace is read all the time, by a thread,
 since the tracer waits when its pipe is full.
@@ -27,7 +28,7 @@ from commutant.targets.process.watchdog import Watchdog
 _PIPE_BYTES = 1 << 20
 
 _Batch = Sequence[TracedWindow] | RunError | None
-"""Windows of one batch; or why reading failed; or None behind the end of the trace."""
+"""Windows of one batch; or why reading failed; or None past the end of the trace."""
 
 
 class TracedProgram(RunningProgram):
@@ -75,7 +76,7 @@ class TracedProgram(RunningProgram):
                 if batch is None:
                     return
         except BaseException as error:  # noqa: BLE001
-            # Handed to whoever waits for the batch, as a new error: this one's traceback would keep the reader.
+            # Handed to the thread that waits for the batch, as a new error: this one's traceback would keep the reader.
             self._batches.put(RunError(str(error) or type(error).__name__))
 
     def windows(self, count: int, timeout_seconds: float) -> Sequence[TracedWindow]:
@@ -103,5 +104,5 @@ class TracedProgram(RunningProgram):
 
 
 def _holds_bytes(pipe: int) -> bool:
-    """Whether a pipe holds what nobody has read yet."""
+    """Whether a pipe holds what no one has read yet."""
     return any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))

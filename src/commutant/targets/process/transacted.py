@@ -35,7 +35,7 @@ ABORTED = "aborted transaction"
 
 _LONGEST_TRANSACTION = 5
 _ALONE_OF = 4
-"""Of so many pieces that a sequence is cut into, one is a call outside any transaction."""
+"""Of this many pieces that a sequence is cut into, one is a call outside any transaction."""
 
 
 class TransactedSession:

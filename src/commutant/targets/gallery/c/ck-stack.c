@@ -1,4 +1,4 @@
-/* Concurrency Kit: the stack of Treiber, with a counter beside its head. */
+/* Concurrency Kit: the stack of Treiber, with a counter next to its head. */
 #include <commutant.h>
 
 #include <ck_stack.h>

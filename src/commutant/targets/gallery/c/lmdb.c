@@ -1,4 +1,4 @@
-/* LMDB: a tree of pages in a mapped file; one writer at a time, readers beside it. */
+/* LMDB: a tree of pages in a mapped file; one writer at a time, readers at the same time. */
 #include <commutant.h>
 
 #include <errno.h>

@@ -21,7 +21,7 @@ static unsigned long hash(long key) { return (unsigned long)key * 0x9e3779b97f4a
 
 static void *make(void) { return cds_lfht_new(BUCKETS, BUCKETS, BUCKETS, 0, NULL); }
 
-/* Entries that calls take out are not freed: when nobody reads them any more is for whoever uses the table to say. */
+/* Entries that calls take out are not freed: when no one reads them any more is for the user of the table to say. */
 static void reset(void *table) {
   struct cds_lfht_iter iter;
   struct entry *entry;

@@ -1,4 +1,4 @@
-//! Two maps with a lock per bucket. A move takes all locks that it needs, in one order, so that nobody sees half of it.
+//! Two maps with a lock per bucket. A move takes all locks that it needs, in one order, so that no one sees half of it.
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
@@ -15,7 +15,7 @@ struct Buckets([Vec<Bucket>; 2]);
 /// A list, and a bucket of it.
 type Place = (usize, usize);
 
-/// At most so many keys of one call, each in both lists.
+/// At most this many keys of one call, each in both lists.
 const MOST_PLACES: usize = 4;
 
 /// The buckets of one call.

@@ -7,8 +7,8 @@ use commutant_adapter::Errno;
 /// How many entries a table makes room for: else growth is all that one sees.
 pub const ROOM: usize = 4096;
 
-/// What a handle stands for, on lines of its own. It stays when what it held is given back, so that a handle may be asked for
-/// after that, as models do.
+/// What a handle stands for, on lines of its own. It stays when what it held is given back, so that a handle may be
+/// asked for after that, as models do.
 #[repr(align(128))]
 struct Kept<T>(UnsafeCell<Option<T>>);
 
@@ -19,8 +19,8 @@ pub fn keep<T>(held: T) -> i64 {
 
 /// What a handle of [`keep`] stands for; `None` if it was taken.
 pub fn kept<T>(handle: i64) -> Option<&'static T> {
-    // SAFETY: adapters pass handles of `keep` with the type that they kept, which are never given up. Calls of a window are
-    // made one after the other, so that nobody takes what is looked at.
+    // SAFETY: adapters pass handles of `keep` with the type that they kept, which are never given up. Calls of a window
+    // are made one after the other, so that no one takes what is looked at.
     unsafe { (*(*(handle as *const Kept<T>)).0.get()).as_ref() }
 }
 
@@ -32,9 +32,9 @@ pub fn take<T>(handle: i64) -> Option<T> {
     if place.is_some() { place.take() } else { None }
 }
 
-/// Calls of an adapter for the interfaces `map`, `map-len`: `map_adapter! { Type: make; get, put, remove, len }`, where the
-/// four are `fn(&Type, key) -> Option<value>`, `fn(&Type, key, value) -> bool` (was the key new), `fn(&Type, key) -> bool`
-/// and `fn(&Type) -> usize`.
+/// Calls of an adapter for the interfaces `map`, `map-len`: `map_adapter! { Type: make; get, put, remove, len }`, where
+/// the four are `fn(&Type, key) -> Option<value>`, `fn(&Type, key, value) -> bool` (was the key new), `fn(&Type, key)
+/// -> bool` and `fn(&Type) -> usize`.
 #[macro_export]
 macro_rules! map_adapter {
     ($object:ty: $make:expr; $get:expr, $put:expr, $remove:expr, $len:expr) => {
@@ -99,7 +99,7 @@ macro_rules! queue_adapter {
     };
 }
 
-/// Calls of an adapter for the interface `allocator`: what gives memory of so many bytes, and what takes it back.
+/// Calls of an adapter for the interface `allocator`: what gives memory of this many bytes, and what takes it back.
 #[macro_export]
 macro_rules! allocator_adapter {
     ($malloc:expr, $free:expr) => {

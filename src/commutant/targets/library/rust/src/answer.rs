@@ -95,7 +95,7 @@ impl Answer for String {
     fn put(self, results: &mut Results) {
         let end = (0..=self.len().min(TEXT_BYTES)).rev().find(|end| self.is_char_boundary(*end)).unwrap_or(0);
         TEXT.with(|text| {
-            // SAFETY: the thread's own buffer, which stays until its next call; nobody has a reference to it. What is
+            // SAFETY: the thread's own buffer, which stays until its next call; no one has a reference to it. What is
             // copied ends where a character does.
             let copy = unsafe {
                 let start = text.get().cast::<u8>();

@@ -27,7 +27,7 @@ impl Value {
         if self.text.is_null() {
             return "";
         }
-        // SAFETY: the runner's arguments have so many bytes there, until the call has returned.
+        // SAFETY: the runner's arguments have this many bytes there, until the call has returned.
         let bytes = unsafe { std::slice::from_raw_parts(self.text.cast::<u8>(), self.length as usize) };
         std::str::from_utf8(bytes).unwrap_or_default()
     }
@@ -47,7 +47,7 @@ pub struct Call {
 /// The calls of an adapter, the last of which is empty.
 pub struct Calls<const COUNT: usize>(pub [Call; COUNT]);
 
-// SAFETY: constants; what the pointers lead to lives for ever and is never written.
+// SAFETY: constants; what the pointers lead to lives forever and is never written.
 unsafe impl<const COUNT: usize> Sync for Calls<COUNT> {}
 
 /// `commutant_adapter_type`.
@@ -107,7 +107,7 @@ pub fn make<T: Send + Sync>(make: impl FnOnce() -> T) -> *mut c_void {
 /// Gives an object up.
 ///
 /// # Safety
-/// [`make`] made it, and nobody uses it any more.
+/// [`make`] made it, and no one uses it any more.
 pub unsafe extern "C-unwind" fn drop<T>(object: *mut c_void) {
     // SAFETY: as the caller promises. A panic says itself what is wrong, and leaves nothing to be done.
     let _ = catch_unwind(|| std::mem::drop(unsafe { Box::from_raw(object.cast::<T>()) }));
@@ -125,8 +125,8 @@ pub unsafe fn visit<T: Sync>(object: *mut c_void, function: impl FnOnce(&T)) {
 /// Makes a call; one that panics has failed, with the panic's message.
 ///
 /// # Safety
-/// [`make`] made the object, and it is not given up; so many arguments stand there; the result is the runner's, and nobody
-/// else's until the call has returned.
+/// [`make`] made the object, and it is not given up; this many arguments stand there; the result is the runner's, and
+/// no one else's until the call has returned.
 pub unsafe fn call<T: Sync, A: Answer>(
     object: *mut c_void,
     arguments: *const Value,

@@ -1,4 +1,5 @@
-//! Adapters of Rust libraries for Commutant (docs/guides/libraries.md): no `unsafe` in an adapter, and a panic fails its call alone.
+//! Adapters of Rust libraries for Commutant (docs/guides/libraries.md): no `unsafe` in an adapter, and a panic fails
+//! its call alone.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicI64, Ordering};
@@ -55,12 +56,12 @@ impl<'call> Arguments<'call> {
 
 /// Defines `commutant_adapter`: the type of the objects under test, what makes one, and the calls.
 ///
-/// `library! { commutant_adapter_NAME => Type: ... }` defines it under that name, one of several in a library: the target
-/// is told `name=NAME`.
+/// `library! { commutant_adapter_NAME => Type: ... }` defines it under that name, one of several in a library: the
+/// target is given `name=NAME`.
 ///
-/// `library! { Type: make; "name(parameter, ...)" => function, ... }`, where `make` is callable as `fn() -> Type` and each
-/// function as `fn(&Type, Arguments) -> impl Answer`. Behind `make` may stand, in this order, `reset = function` (a
-/// `fn(&Type)` that empties an object, where making one is slow), `settle = function` (a `fn(&Type)`, on each core's
+/// `library! { Type: make; "name(parameter, ...)" => function, ... }`, where `make` is callable as `fn() -> Type` and
+/// each function as `fn(&Type, Arguments) -> impl Answer`. After `make` may stand, in this order, `reset = function`
+/// (a `fn(&Type)` that empties an object, where making one is slow), `settle = function` (a `fn(&Type)`, on each core's
 /// thread before each test) and `enter = function` (a `fn(u32)`, once on each core's thread).
 #[macro_export]
 macro_rules! library {
@@ -80,8 +81,8 @@ macro_rules! library {
                         result: *mut $crate::Results,
                     ) {
                         const PARAMETERS: usize = foreign::parameters($signature);
-                        // SAFETY: the runner calls it, with an object of `make`, as many arguments as the signature has,
-                        // and a result of its own.
+                        // SAFETY: the runner calls it, with an object of `make`, as many arguments as the signature
+                        // has, and a result of its own.
                         unsafe { foreign::call::<$object, _>(object, arguments, PARAMETERS, result, $function) }
                     }
                     foreign::Call { signature: concat!($signature, "\0").as_ptr().cast(), function: Some(commutant_call) }
