@@ -98,5 +98,5 @@ def falsely(test: Seen) -> bool:
 
 
 def placed(tests: Iterable[Seen], count: int) -> list[Seen]:
-    """The tests whose calls are in so many processes."""
+    """The tests whose calls are in this many processes."""
     return [test for test in tests if len(test.processes) == count]

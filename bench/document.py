@@ -76,7 +76,7 @@ def load() -> dict[str, Any]:
 
 
 def store(name: str, title: str, figures: list[Figure], picture: str | None = None) -> None:
-    """Replaces what is recorded of one area and writes the pages anew; `picture` is a file in docs/."""
+    """Replaces what is recorded of one area and writes the pages again; `picture` is a file in docs/."""
     areas = load()
     areas[name] = {
         "title": title,
@@ -91,7 +91,7 @@ def store(name: str, title: str, figures: list[Figure], picture: str | None = No
 
 
 def write(areas: Mapping[str, Any]) -> None:
-    """Writes both pages, and the picture of the file system's times, anew from what is recorded."""
+    """Writes both pages, and the picture of the file system's times, again from what is recorded."""
     PAGE.write_text(page(areas))
     SAMPLES.write_text(samples(areas))
     TIMES.write_text(times(areas))

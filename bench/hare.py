@@ -1,4 +1,4 @@
-"""The page's tables of domains without coherence, from the figures of area `domains`, with Hare's beside them."""
+"""The page's tables of domains without coherence, from the figures of area `domains`, with Hare's next to them."""
 
 from __future__ import annotations
 

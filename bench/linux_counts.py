@@ -1,6 +1,6 @@
 """What docs/notes/linux.md counts in a run on Linux: `python -m bench.linux_counts RUN [OTHER]`.
 
-A row says which tests it looks at, by their calls, arguments and set-up (their number stands under *of*), and behind
+A row says which tests it looks at, by their calls, arguments and set-up (their number stands under *of*), and after
 the colon which of them it counts. A variable is shared if the name of a finding begins with it; a line that is shared
 falsely has the names of two fields. With OTHER, a run of the same tests, rows compare verdicts. Interfaces other
 than `posix18`, and sets of more or fewer calls than two, have only the rows that suit any.

@@ -1,4 +1,4 @@
-"""Transactions beside those of TxOS: what is to be reached, what TxOS did, and what is measured here.
+"""Transactions compared with those of TxOS: what is to be reached, what TxOS did, and what is measured here.
 
 TxOS's figures are those of the thesis (tables 5.1, 5.2 and 6.1, figure 5.1), on its own kernel and hardware.
 """

@@ -14,8 +14,8 @@ use libfuzzer_sys::fuzz_target;
 use systems::comparison::{calls_of_bytes, difference_from_plain, report};
 use systems::ours::Memory;
 
-/// Of longer inputs only so many bytes count. A call that takes up to 18 pages is at least five bytes, so that no sequence
-/// takes more pages than the instance of ScaleFS has: it would be refused what `plain` has room for.
+/// Of longer inputs only this many bytes count. A call that takes up to 18 pages is at least five bytes, so that no
+/// sequence takes more pages than the instance of ScaleFS has: it would be refused what `plain` has room for.
 const LIMIT_BYTES: usize = 1024;
 
 thread_local! {

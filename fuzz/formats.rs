@@ -40,7 +40,7 @@ fn cases(bytes: &[u8]) {
     }
 }
 
-/// A trace with the right header and checksums: else nothing behind them would ever be reached.
+/// A trace with the right header and checksums: else nothing after them would ever be reached.
 fn whole_trace(bytes: &[u8]) -> Vec<u8> {
     let Some((mode, mut rest)) = bytes.split_first() else { return Vec::new() };
     let mut trace = b"\x89MTRACE\n".to_vec();

@@ -1,8 +1,8 @@
-"""Draws the lists of corners anew: what random calls reach of (call, error, kind of object, what the caller is to it).
+"""Draws the lists of corners again: what random calls reach of (call, error, kind of object, what the caller is to it).
 
     scripts/corners.py [CALLS]
 
-The calls of `make test ALL=1` reach some corners, and so many calls of each kind (400,000) reach others as well. The
+The calls of `make test ALL=1` reach some corners, and 400,000 calls of each kind reach others as well. The
 lists have both. A test holds that nothing else is reached, and that the calls of `make test ALL=1` miss none of the
 former; after each of the others stands how often it came.
 """

@@ -1,8 +1,8 @@
 """`make fuzz`: libFuzzer chooses calls, which are made on ScaleFS and on the reference `plain`, for SECONDS=60.
 
 The calls are drawn from bytes (crate `call-language`). The fuzzer changes the bytes, keeps those that reach new code of
-either implementation, and ends at the first difference, which is shrunk and told (`fuzz/calls.rs`). It starts from the
-inputs in `fuzz/seeds` and from those that it found before, which grow in `target/fuzz/corpus`, in a folder
+either implementation, and ends at the first difference, which is shrunk and reported (`fuzz/calls.rs`). It starts from
+the inputs in `fuzz/seeds` and from those that it found before, which grow in `target/fuzz/corpus`, in a folder
 of each version of the calls. Before that it has to find a planted fault, from nothing.
 
 The compiler that builds the project builds this too, with the instructions of `FLAGS` in all crates; libFuzzer itself
@@ -143,7 +143,7 @@ def language() -> str:
 
 
 def kept_inputs(version: str) -> list[Path]:
-    """The folder of inputs of this version, which grows; behind it those that other versions left. Says so of these:
+    """The folder of inputs of this version, which grows; after it those that other versions left. Says so of these:
     to this version they are other sequences, to start from like any bytes."""
     own = KEPT / f"calls-{version}"
     own.mkdir(parents=True, exist_ok=True)

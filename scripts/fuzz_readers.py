@@ -1,7 +1,7 @@
 """`make fuzz`, its second half: fuzzers write what others may send, and each reader is given it, SECONDS=60 in all.
 
 `fuzz/readers.py` has the readers in Python (atheris), `fuzz/formats.rs` those in Rust (libFuzzer). Of both, inputs that
-reach new code are kept in `target/fuzz/corpus` and begin the next run, beside those in `fuzz/seeds`. A reader that
+reach new code are kept in `target/fuzz/corpus` and begin the next run, next to those in `fuzz/seeds`. A reader that
 raises something else than its error, takes more than ten seconds for one input or more than 1 GiB ends the run, and the
 input is kept. Before that a planted fault has to be found in each half.
 """
@@ -35,7 +35,7 @@ NEEDS_ATHERIS = (
 
 
 def install_atheris() -> None:
-    """Installs it beside the packages of `make setup`. Raises StepFailed, with what is needed, if it cannot be had."""
+    """Installs it next to the packages of `make setup`. Raises StepFailed, with what is needed, if it cannot be had."""
     try:
         install_locked(LOCK, "atheris")
     except StepFailed as failure:

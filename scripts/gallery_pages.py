@@ -3,7 +3,7 @@
 Debian's packages that are missing are installed. Each entry is built, checked on each of its interfaces with the
 program's allocator and with one that is private to each core, and what was found goes into docs/gallery/gallery.json.
 Pages and pictures are made of that alone. `--keep` keeps runs that are complete (`make gallery KEEP=1` goes on where it
-was ended), `--pages` only writes the pages anew.
+was ended), `--pages` only writes the pages again.
 """
 
 from __future__ import annotations

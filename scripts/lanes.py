@@ -2,8 +2,8 @@
 
 There are three lanes. *Quick* is what a person waits for: `make test`. *Whole* is what `.ci/run` runs besides: tests
 that take long, histories, and what mostly builds. *Long* is `make test-long`: tests marked `long`. Quick and whole are
-told apart by measured processor time alone, which `tests/seconds.json` keeps: what takes more than a limit is whole. A
-test that has not been measured is quick. An area is a folder of `tests/`, or a folder of `crates/`.
+distinguished by measured processor time alone, which `tests/seconds.json` keeps: what takes more than a limit is whole.
+A test that has not been measured is quick. An area is a folder of `tests/`, or a folder of `crates/`.
 
 `lanes.py` writes `tests/seconds.json` again from what the last `make test ALL=1` measured.
 """

@@ -57,7 +57,7 @@ def stacks(process: int) -> str:
 
 
 def _is_test(command: list[str]) -> bool:
-    """Whether it is a program that cargo has built for its tests; those of benchmarks lie beside them."""
+    """Whether it is a program that cargo has built for its tests; those of benchmarks lie next to them."""
     return Path(command[0]).parent.name == "deps" and "--bench" not in command
 
 

@@ -1,4 +1,4 @@
-"""`make lock`: writes the lock files anew from what pyproject.toml and the crates' manifests ask for.
+"""`make lock`: writes the lock files again from what pyproject.toml and the crates' manifests ask for.
 
 Python packages are pinned by version and hash for CPython 3.11 and newer on x86-64 Linux, wheels only, so that `make
 setup` runs no code of a package to install it. The files name no registry: pip takes the one that the user configured.
@@ -15,7 +15,7 @@ HEADER = "# Made by `make lock` from pyproject.toml; do not edit.\n"
 
 
 def lock_python(name: str, *selection: str) -> None:
-    """Resolves the selected dependencies anew and writes them to the lock file of this name."""
+    """Resolves the selected dependencies again and writes them to the lock file of this name."""
     uv = shutil.which("uv")
     if uv is None:
         raise StepFailed("uv is not on the path; it is needed to write lock files, not to use them")

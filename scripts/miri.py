@@ -21,7 +21,8 @@ from steps import ROOT, StepFailed, say
 CARGO = ["cargo", "+nightly", "miri"]
 CRATES = tuple(sorted(path.parents[1].name for path in ROOT.glob("crates/*/*/tests/small.rs")))
 FLAGS = "-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-disable-isolation"
-"""Addresses become pointers again where a word holds them beside other bits; `scalefs-c` asks the host for the time."""
+"""Addresses become pointers again where a word holds them together with other bits; `scalefs-c` asks the host for the
+time."""
 LIMIT_SECONDS = 600
 NEEDS = (
     "`cargo +nightly miri` is not installed: nothing was checked. "

@@ -20,7 +20,7 @@ from steps import StepFailed, install_locked
 LOCK = "requirements-mutants.lock"
 EVERY = [*mutants_python.AREAS, *mutants_rust.CRATES]
 GOALS = {"verdict": 98, "mtrace": 98, **dict.fromkeys(mutants_rust.SCALES, 95)}
-"""Of what makes a difference, so many of a hundred are to be noticed; elsewhere 90."""
+"""Of what makes a difference, this many of a hundred are to be noticed; elsewhere 90."""
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """What became of mutants: kept between runs of `make test-mutants`, counted, and held against the equivalent ones.
 
 A result is kept under the content of the mutated file, so that an interrupted run goes on where it ended. Mutants that
-survive and that nobody can tell from the original stand in `scripts/equivalent_mutants.txt`, each with the reason; they
+survive and that no one can tell from the original stand in `scripts/equivalent_mutants.txt`, each with the reason; they
 are not counted. `docs/notes/checks.md` holds the score of each area, written by the command itself.
 """
 
@@ -29,7 +29,7 @@ BEGIN, END = "<!-- written by scripts/mutants.py: begin -->\n", "<!-- written by
 MEMORY_BYTES = 8 << 30
 """What the tests of one mutant may take."""
 PATIENCE = 5
-"""A test may take so many times as long as it took without a mutant, and `GRACE_SECONDS` more."""
+"""A test may take this many times as long as it took without a mutant, and `GRACE_SECONDS` more."""
 GRACE_SECONDS = 10.0
 
 Drawn = TypeVar("Drawn")
@@ -101,13 +101,14 @@ def key_of(content: bytes, name: str) -> str:
 
 
 def draw(every: Sequence[Drawn], count: int, seed: int, part: tuple[int, int]) -> list[Drawn]:
-    """So many of all, by the seed alone, of which a part is to be tried; with a larger count come more of the same."""
+    """This many of all, by the seed alone, of which a part is to be tried; with a larger count come more of the
+    same."""
     few = random.Random(seed).sample(every, len(every))[:count]
     return few[part[0] - 1 :: part[1]]
 
 
 def score(results: Sequence[Result], every: int) -> Score:
-    """Counts results of mutants that were drawn of so many."""
+    """Counts results of mutants that were drawn out of `every`."""
     reasons = equivalent()
     outcomes = [result.outcome for result in results]
     survivors = [result.mutant for result in results if result.outcome == "survived"]
@@ -128,7 +129,7 @@ def without_place(name: str) -> str:
 
 
 def equivalent() -> dict[str, str]:
-    """The mutants that make no difference, each with the reason that stands behind ` # ` in its line."""
+    """The mutants that make no difference, each with the reason that stands after ` # ` in its line."""
     lines = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.exists() else []
     found = {}
     for line in lines:

@@ -180,7 +180,7 @@ class Area:
 
     @contextlib.contextmanager
     def copied(self) -> Iterator[None]:
-        """Meanwhile there is a copy of the package, which is removed afterwards."""
+        """Holds a copy of the package, which is removed afterwards."""
         KEPT.mkdir(parents=True, exist_ok=True)
         try:
             shutil.copytree(SOURCE, self._copy / "commutant", ignore=shutil.ignore_patterns("__pycache__"))

@@ -107,7 +107,7 @@ class Build:
 
 
 SETTINGS = {"opt-level": 1, "debug": "false", "incremental": "false", "lto": '"off"'}
-"""For programs that are built once and that nobody looks into. Of an interrupted build nothing half made is used."""
+"""For programs that are built once and that no one looks into. Of an interrupted build nothing half made is used."""
 QUICKLY_BUILT = tuple(part for name, value in SETTINGS.items() for part in ("--config", f"profile.dev.{name}={value}"))
 
 BUILDS = (

@@ -112,7 +112,7 @@ class Woven:
         return set()
 
     def arm_behind(self, place: int) -> set[int]:
-        """The first mutant behind this byte that leaves an arm of a `match` out: that of a `match` that begins here."""
+        """The first mutant after this byte that leaves an arm of a `match` out: that of a `match` that begins here."""
         arms = [
             (first, number) for number, (first, last) in self.pieces.items() if self.text[first:last].startswith(ARM)
         ]
@@ -133,7 +133,7 @@ def weave(content: bytes, changes: Iterable[Change]) -> Woven:
     sites: dict[tuple[int, int, str], _Site] = {}
     for change in changes:
         _place(tree.root_node, content, change, sites)
-    # What contains another begins before it or ends behind it; what is only put in comes first.
+    # What contains another begins before it or ends after it; what is only put in comes first.
     order = sorted(sites.values(), key=lambda site: (site.start, site.start != site.end, -site.end))
     return _Weaver(content, order).woven()
 

@@ -30,7 +30,7 @@ _ZSTD = 2
 def pack_debug(path: Path) -> None:
     """Compresses the debug sections of a 64-bit ELF file in place; those that are compressed stay as they are.
 
-    What is loaded keeps its place in the file; all else moves together behind it. Raises StepFailed if it is no such
+    What is loaded keeps its place in the file; all else moves together after it. Raises StepFailed if it is no such
     file.
     """
     content = path.read_bytes()

@@ -2,7 +2,7 @@
 
 A fault is a place that asks `planted("CRATE: what is wrong")` (crate `sync`). Tests name it where they plant it. Both
 are read from the sources, so that the table in docs/notes/planted-faults.md cannot say anything else; `--write` draws
-it anew.
+it again.
 """
 
 from __future__ import annotations

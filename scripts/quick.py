@@ -2,7 +2,7 @@
 
 It runs the quick linters over everything, clippy and the tests of the crates that changed, and those files of Python
 tests that import what changed. Changed is what differs from the last commit; without any difference, what that commit
-changed. Files of tests whose turn would end behind the budget are named and left to `make test`, as are crates that
+changed. Files of tests whose turn would end after the budget are named and left to `make test`, as are crates that
 depend on the changed ones, sanitizers and histories. How long a file takes is in `tests/seconds.json`.
 """
 

@@ -55,7 +55,7 @@ OPEN_RUNS = ("files", "memory")
 _LISTED = 20
 _OPEN_LISTED = 12
 _RANKED = 60
-"""So many are looked at: several of one line are one row."""
+"""This many are looked at: several of one line are one row."""
 _SERIES = ("6.12", "6.1")
 _WITHOUT_MEANING = (Way.PART, Way.MOVE, Way.SPREAD, Way.DROP_PREFETCH, Way.DROP_WRITE)
 """Ways that leave what the kernel does as it is, but for writes that change nothing."""

@@ -76,7 +76,7 @@ ALL_PATCHES = Takes(25, 50)
 
 
 def say(what: str) -> None:
-    """What is done next, beside the table."""
+    """What is done next, in addition to the table."""
     print(f"remedies: {what}", file=sys.stderr, flush=True)
 
 

@@ -47,7 +47,7 @@ def virtual_environment() -> None:
     """Makes `.venv`, or takes the one that is there, with the packages of the lock file, each checked against its hash.
 
     Whichever Python runs this script, an environment that is there keeps its own: it may be in use, and is never
-    deleted here. The wheels are kept beside the packages: the test that installs Commutant into an empty environment
+    deleted here. The wheels are kept next to the packages: the test that installs Commutant into an empty environment
     takes them from there. Raises StepFailed if the environment's Python is gone.
     """
     if PYTHON.is_symlink() and not PYTHON.exists():

@@ -88,7 +88,8 @@ def run(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, fol
 
 
 def install_locked(lock: str, *modules: str) -> None:
-    """Installs what a lock file lists beside the packages of `make setup`, unless these modules can be imported.
+    """Installs what a lock file lists in addition to the packages of `make setup`, unless these modules can be
+    imported.
 
     Raises StepFailed if it cannot be had.
     """

@@ -3,8 +3,8 @@
     .venv/bin/python scripts/true_names.py RUN --vmlinux VMLINUX --source TREE [--list]
 
 RUN is a run of `commutant check ... --target linux:debug=VMLINUX`, so that each frame has its file and line, in
-modules, too, whose files lie beside VMLINUX; TREE the source of that kernel. A pair is an object with its field and one
-side's stack down to the access. It holds by one of:
+modules, too, whose files lie next to VMLINUX; TREE the source of that kernel. A pair is an object with its field and
+one side's stack down to the access. It holds by one of:
 
 - *line*: a line of the stack names the field: that of the access with what was inlined there; of a function that knows
   no more than the address of a lock or a list those of its callers, too, with what they call at last. What a line's
@@ -44,9 +44,9 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _DEFINE = re.compile(r"^\s*#\s*define\s+(?P<name>[A-Za-z_]\w*)(?P<body>(?:\\\n|.)*)", re.MULTILINE)
 _FUNCTION = re.compile(r"\+0x[0-9a-f]+( |$)")
 _CALLERS = 4
-"""So many functions are looked at: the accessing one, and those that called it."""
+"""This many functions are looked at: the accessing one, and those that called it."""
 _STATEMENT_LINES = 4
-"""So far before and behind the line that debug information names a statement's ends are looked for."""
+"""So far before and after the line that debug information names a statement's ends are looked for."""
 _ALIASES = {
     "d_iname": {"d_name", "dname"},
     "i_dentry": {"d_alias"},
@@ -319,7 +319,7 @@ class Kernel:
     """A kernel's code, symbols and types, and its source: what names are held against."""
 
     def __init__(self, vmlinux: Path, source: Source, modules: Iterable[str] = ()) -> None:
-        """From a `vmlinux` with debug information, and the files of these modules beside it."""
+        """From a `vmlinux` with debug information, and the files of these modules next to it."""
         self.source = source
         self._members = functools.cache(self._list_members)
         self._places = functools.cache(self._list_places)

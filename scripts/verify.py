@@ -33,7 +33,7 @@ NO_TESTS = r"\s*$|running 0 tests|test result: ok\. 0 passed; 0 failed; 0 ignore
 PASSED = r"(?ms)^successes:$.*?(?=^failures:$|^test result|\Z)"
 """What a program shows of the tests that passed; it says nothing about one that failed."""
 COUNTED = ("histories", "plans of few calls", "deaths", "calls held against tmpfs", "combinations of rights")
-"""What tests count beside themselves, a line such as `400 histories` each."""
+"""What tests count in addition to themselves, a line such as `400 histories` each."""
 LONG_TEST_LIMIT_SECONDS = 5400
 """After this a long test is stopped with all stacks; the quick ones' limit is in pyproject.toml."""
 LONG_TEST_LIMIT = ["env", f"COMMUTANT_TEST_LIMIT_SECONDS={LONG_TEST_LIMIT_SECONDS - 60}"]

@@ -97,7 +97,7 @@ def _recorded(name: str, session: ProcessSession) -> float:
 
 
 def _told(session: ProcessSession, steps: list[dict[str, object]]) -> float:
-    """What the last repeated call took: expected is a number that no call takes, so that what came is told."""
+    """What the last repeated call took: expected is a number that no call takes, so that the actual one is shown."""
     last = {"call": "last", "process": 0, "args": {}, "result": -1}
     (record,) = session.run_sequences([json.dumps({"calls": [], "orders": [], "setup": [*steps, last], "observe": []})])
     assert record.actual is not None, record

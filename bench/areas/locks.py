@@ -22,7 +22,7 @@ TITLE = "Predicted and measured gains of changed locks"
 COMMAND = "make bench-locks"
 THREADS = 2
 SPINNING = (HAND_OVERS[0], HAND_OVERS[0])
-"""In these programs nobody sleeps."""
+"""In these programs no thread sleeps."""
 RECORDED_ROUNDS, TIMED_ROUNDS, REPEATS = 200, 5000, 9
 TUNABLES = ("enable=1", "skip_lock_busy=0", "skip_trylock_internal_abort=0")
 ELISION = {"GLIBC_TUNABLES": ":".join(f"glibc.elision.{tunable}" for tunable in TUNABLES)}

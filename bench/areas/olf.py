@@ -1,4 +1,4 @@
-"""What lists and maps of crate `olf` cost beside others: ratios of times of one run, in alternating rounds.
+"""What lists and maps of crate `olf` cost compared with others: ratios of times of one run, in alternating rounds.
 
 The program `olf-bench` prints times, one line of JSON for each. All that is held against each other is of one run.
 """

@@ -16,7 +16,7 @@ TITLE = "posix_spawn and fork by what the parent has"
 PICTURE = "process-times.svg"
 COMMAND = ("cargo", "run", "--quiet", "--release", "-p", "scalefs", "--example", "spawn_cost")
 RUNS = 5
-"""One sample each: work beside a run makes all its times larger, often by half."""
+"""One sample each: other work during a run makes all its times larger, often by half."""
 KINDS = {"close-on-exec": "descriptors that exec closes", "mapped pages": "mapped pages"}
 
 Samples = tuple[float, ...]

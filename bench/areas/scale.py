@@ -76,7 +76,8 @@ LIST_CORES = (16, 32)
 """Figure 8.13 and table 8.4 of the thesis have 16 threads."""
 OF_LOCK = "predicted throughput, of that with a lock"
 LEAST_OF_OWN = 10
-"""Moves between lists that no other thread has are to be so many times as fast at 16 cores as with one lock for all."""
+"""Moves between lists that no other thread has are to be this many times as fast at 16 cores as with one lock for
+all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What transactions cost on ScaleFS: a call alone in one and as one of ten, large ones, a rename made of two calls,
 whole programs, and what they are to others; and whether an attacker gets between two calls of one. `bench.txos` sets
-the figures beside those of TxOS.
+the figures next to those of TxOS.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _collected(program: Path, call: str, mode: str, rounds: int) -> int:
 
 
 def searched(cases: int) -> Iterator[Figure]:
-    """Histories without an order, of so many drawn: the test fails at the first."""
+    """Histories without an order, of this many drawn: the test fails at the first."""
     command = ("env", f"HISTORIES={cases}", *_HISTORIES)
     text_of(*command)
     name = "histories without an order"

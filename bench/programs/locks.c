@@ -43,7 +43,7 @@ static inline uint64_t work(uint64_t value, int units)
     return value;
 }
 
-#define SECTION 3000 /* steps in a section: some microseconds, long beside the cost of a lock */
+#define SECTION 3000 /* steps in a section: some microseconds, long compared with the cost of a lock */
 
 /* Threads spin for a lock: to sleep and be woken costs more than a section, and is not what is compared. */
 static pthread_spinlock_t lock;

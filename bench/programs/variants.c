@@ -4,7 +4,7 @@
  *     ./variants counter 200 2 100000               kind, rounds of work, threads, operations of each: prints ns an operation
  *     commutant scale --cores 1,2 -- ./variants counter 200 {cores} 3000
  *
- * An operation is so many rounds of work on a thread's own words, and then what its kind says. Threads stay on processors 0,
+ * An operation is a number of rounds of work on a thread's own words, and then what its kind says. Threads stay on processors 0,
  * 1 and so on, and begin together. */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -117,7 +117,7 @@ class Descriptors:
         """Whether calls are taken."""
 
     def read(self, fd: int, size: int) -> bytes:
-        """Up to so many bytes at the descriptor's offset."""
+        """Up to this many bytes at the descriptor's offset."""
 
     def read_all(self, fd: int) -> bytes:
         """All bytes from the descriptor's offset on."""
@@ -126,7 +126,7 @@ class Descriptors:
         """Reads at the descriptor's offset into an object that can be written."""
 
     def read_at(self, fd: int, size: int, offset: int) -> bytes:
-        """Up to so many bytes at an offset."""
+        """Up to this many bytes at an offset."""
 
     def write(self, fd: int, bytes: Data) -> int:
         """Writes at the descriptor's offset."""

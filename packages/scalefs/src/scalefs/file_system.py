@@ -22,7 +22,7 @@ _LEAST_METADATA_BYTES = 16 << 20
 _CORE_METADATA_BYTES = 1 << 20
 _PAGE_METADATA_BYTES = 64
 _MOST_CORES = 16
-"""More than so many are seldom of use to one interpreter."""
+"""More than this many are seldom of use to one interpreter."""
 
 
 class FileSystem(Calls):
