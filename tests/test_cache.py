@@ -22,7 +22,7 @@ KEY = {"model": "abc", "size": 2}
 
 
 class Kept:
-    """A cache in a folder of its own, and what it told the user."""
+    """A cache in a folder of its own, and what it said to the user."""
 
     def __init__(self, folder: Path, max_bytes: int = 1 << 20) -> None:
         self.folder = folder
@@ -75,7 +75,7 @@ def test_a_damaged_file_is_said_removed_and_never_used(kept: Kept, damage: Calla
 
 
 def test_what_is_no_file_is_not_waited_for(kept: Kept) -> None:
-    """Reading a pipe in the place of a file waited for a writer for ever."""
+    """Reading a pipe in the place of a file waited for a writer forever."""
     kept.cache.put("analysis", KEY, b"value")
     file = kept.file()
     file.unlink()

@@ -24,7 +24,7 @@ def test_an_object_that_nobody_else_keeps_does_not_lend_its_identity_to_the_next
 
 
 def test_no_more_is_kept_than_asked_for() -> None:
-    """A target that builds every finding anew took 300 MiB in a campaign of 100,000 tests."""
+    """A target that builds every finding again took 300 MiB in a campaign of 100,000 tests."""
     made: list[object] = []
     once = IdentityCache(lambda item: made.append(item) or len(made), limit=2)
     one, two, three = [1], [2], [3]

@@ -1,4 +1,4 @@
-"""Counts in words, and that they are used: a text that writes a noun behind a number by itself is wrong for one."""
+"""Counts in words, and that they are used: a text that writes a noun after a number by itself is wrong for one."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 class Run(NamedTuple):
-    """One order of the calls by some choices: what each call returned, the state behind each of them, and the fresh
+    """One order of the calls by some choices: what each call returned, the state after each of them, and the fresh
     values by call and question, which are the same in every order."""
 
     results: dict[int, Any]

@@ -1,4 +1,4 @@
-"""What the terms of conditions mean, told a second time: on concrete states, and in Z3.
+"""What the terms of conditions mean, given a second time: on concrete states, and in Z3.
 
 Written from the documented naming alone (a map is `<map>_has` and a function per field of its value, an argument is
 `<call>.<index>.<parameter>`), so that the engine, its vocabulary and its SMT-LIB text are checked by something else.
@@ -161,7 +161,7 @@ class World:
         return False if result == "Bool" else -1 if result == "Int" else ("undefined", term[1], keys)
 
     def _free(self, presence: str, prefix: tuple[Any, ...], position: int) -> int:
-        """The number that, of those that are no key behind this prefix, is the lowest but `position`."""
+        """The number that, of those that are no key after this prefix, is the lowest but `position`."""
         table = self.tables.get(presence, {})
         absent = (number for number in itertools.count() if not table.get((*prefix, number), False))
         return next(itertools.islice(absent, position, None))
@@ -244,7 +244,7 @@ class Undecided(Exception):
 
 Z3_LIMIT = 50_000_000
 """Units of Z3's own counting, which do not depend on the machine's speed: seconds. Nested quantifiers over integers can
-take it for ever."""
+keep it forever."""
 
 
 def proved(formula: Any, *assumptions: Any) -> bool:

@@ -1,7 +1,7 @@
 """Small models at random: classes from a grammar of statements over every kind of state and argument.
 
 A model is drawn as text, so that a failure shows a class that can be pasted into a file. Reads of maps are guarded, as
-an author would; a call returns one kind beside errors.
+an author would; a call returns one kind besides errors.
 """
 
 from __future__ import annotations

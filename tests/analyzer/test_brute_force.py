@@ -60,7 +60,7 @@ class Verdicts:
 
 
 def sampled(analysis: SetAnalysis, given: Sequence[Interface], names: Sequence[str], count: int) -> set[bool]:
-    """The verdicts on so many states and arguments, drawn without looking."""
+    """The verdicts on this many states and arguments, drawn without looking."""
     verdicts, chance = Verdicts(analysis), random.Random("-".join(analysis.calls))
     lists = [argument_lists(analysis.interface, call, names) for call in analysis.calls]
     return {

@@ -242,7 +242,7 @@ def test_bounds_of_a_choice_are_part_of_the_condition() -> None:
 
 @pytest.mark.parametrize("creating", [("open", "open"), ("open", "open", "open")])
 def test_opens_that_create_the_same_name_commute_if_none_is_exclusive(creating: tuple[str, ...]) -> None:
-    """Whoever comes first gets the inode number that either might have got."""
+    """The call that comes first gets the inode number that either might have got."""
     one = only(load_interface("names"), *creating)
     facts = [
         [fact for fact in leaf.facts if fact.kind == "bool"]
@@ -296,7 +296,7 @@ def test_orders_run_again_only_where_a_choice_was_handed_on(
 
 
 class Sum(Interface):
-    """Two numbers, and a choice that depends on both and that nobody sees."""
+    """Two numbers, and a choice that depends on both and that no one sees."""
 
     left: Annotated[int, Range(0, 5)]
     right: Annotated[int, Range(0, 5)]
@@ -315,7 +315,7 @@ class Sum(Interface):
 
 
 def test_a_choice_that_nobody_sees_may_differ_between_all_orders_of_three() -> None:
-    """Behind the first, the second and both of the others."""
+    """After the first, the second and both of the others."""
     assert always(only(Sum, "set_left", "set_right", "work"))
 
 
@@ -335,7 +335,7 @@ def test_a_path_ends_where_single_calls_left_the_state() -> None:
 
 
 class Pool(Interface):
-    """What is taken out is not told."""
+    """What is taken out is not returned."""
 
     kept: Set[int]
 

@@ -400,7 +400,7 @@ def test_chance_between_a_number_and_an_error(write: Write, calls: list[str]) ->
 
 
 def test_chance_between_two_values_of_a_sort(write: Write) -> None:
-    """It shows where a call runs behind another that it has nothing to do with, and what it returned is known."""
+    """It shows where a call runs after another that it has nothing to do with, and what it returned is known."""
     path = write(
         """
         draws = iter(range(1000))

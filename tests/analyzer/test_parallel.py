@@ -1,4 +1,4 @@
-"""Work over processes: order, errors, and an interrupt that leaves nobody behind."""
+"""Work over processes: order, errors, and an interrupt that leaves no process behind."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupt_leaves_no_process() -> None:
-    """Two workers, each busy for ever with its first piece; then Ctrl-C."""
+    """Two workers, each busy forever with its first piece; then Ctrl-C."""
     source = str(Path(commutant.__file__).parents[1])
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM],

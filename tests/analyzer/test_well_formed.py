@@ -112,7 +112,7 @@ def _begin_anew(row: Any) -> None:
 )
 def test_a_condition_that_changes_the_state_is_refused(about: str, change: Callable[..., Any]) -> None:
     """Without a word, what a condition of entries changed was changed for the calls, too, and of the whole state for
-    nobody."""
+    no call."""
 
     def tidy(*given: Any) -> bool:
         change(*given)

@@ -157,7 +157,7 @@ def test_an_error_of_one_session_closes_all_and_is_the_error_of_the_campaign():
     with pytest.raises(RunError, match="QEMU was killed"):
         run(make_corpus(2000).tests, sessions)
     assert all(session.closed for session in sessions)
-    assert threading.active_count() <= before  # a thread of an earlier test may have ended meanwhile
+    assert threading.active_count() <= before  # a thread of an earlier test may have ended in the meantime
 
 
 def test_an_error_while_keeping_a_verdict_ends_the_campaign():

@@ -401,7 +401,7 @@ def test_files_that_are_no_corpus(tmp_path):
 
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path):
-    """Opening a named pipe that nobody writes to waits for ever, and a device never ends."""
+    """Opening a named pipe that no one writes to waits forever, and a device never ends."""
     pipe = tmp_path / "pipe.jsonl.gz"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero")):

@@ -1,4 +1,4 @@
-"""What keys share is told once, with its rate, of all tests that do not share it anyway."""
+"""What keys share is reported once, with its rate, of all tests that do not share it anyway."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.campaign.fakes import (
 
 
 def meets(every: int) -> Script:
-    """A script in which each so many-th window of a test shares a line."""
+    """A script in which one window in `every` of a test shares a line."""
 
     def script(job: Job, before: int) -> WindowRecord:
         window = before * len(job.test.orders) + job.order_index

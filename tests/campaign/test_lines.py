@@ -89,7 +89,7 @@ def courses(draw: st.DrawFn, shown: list[Picture]) -> WindowCourse:
 
 @st.composite
 def verdicts(draw: st.DrawFn) -> Verdict:
-    """A verdict with findings if its outcome has any, and pictures beside all of them or none."""
+    """A verdict with findings if its outcome has any, and pictures for all of them or none."""
     outcome = draw(st.sampled_from(Outcome))
     some = outcome in (Outcome.CONFLICTING, Outcome.UNSTABLE)
     found = draw(st.lists(findings, min_size=1, max_size=3)) if some else []

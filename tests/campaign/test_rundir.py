@@ -313,7 +313,7 @@ def test_an_entry_that_is_too_short_is_damage(complete):
 
 
 def test_what_is_said_of_a_damaged_file_is_short(complete):
-    """A text of 10,000 characters where a number should be was told in full."""
+    """A text of 10,000 characters where a number should be was printed in full."""
     summary = json.loads((complete / "summary.json").read_text())
     (complete / "summary.json").write_text(json.dumps({**summary, "unstable": "x" * 10_000}))
     message = refused(complete)

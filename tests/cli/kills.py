@@ -1,8 +1,8 @@
 """Kills at random moments: of the tool, one of its workers, an emulator, at any verb.
 
-`python -m tests.cli.kills COUNT SEED MINUTES` makes so many, or as many as the minutes allow, and prints what came of
+`python -m tests.cli.kills COUNT SEED MINUTES` makes that many, or as many as the minutes allow, and prints what came of
 them; equal seeds choose equal verbs, victims and moments. After each kill nothing may be left: no process, no temporary
-file, nothing half-written beside a run; what stands in a run's directory can be read, and the run goes on to its end.
+file, nothing half-written next to a run; what stands in a run's directory can be read, and the run goes on to its end.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Tally:
 
 
 def run_kills(count: int, seed: int, folder: Path, minutes: float = 600.0) -> Tally:
-    """Makes so many kills below the folder, which is empty, or as many as the time allows."""
+    """Makes this many kills below the folder, which is empty, or as many as the time allows."""
     deadline = time.monotonic() + 60 * minutes
     tally = Tally()
     kept = folder / "kept"

@@ -358,7 +358,7 @@ def met(drawn: Picture, accesses: Sequence[CourseAccess]) -> tuple[WindowCourse 
 
 @pytest.fixture
 def counted(folder):
-    """A run in which nothing but sharing of a count remains if it moves: `user_ns` is read beside it."""
+    """A run in which nothing but sharing of a count remains if it moves: `user_ns` is read next to it."""
     drawn = picture(NON_RCU, NON_RCU)
     touched = (Touched(0, (NON_RCU,), (NON_RCU,)), Touched(1, (NON_RCU, USER_NS), (NON_RCU,)))
     drawn = structs.replace(drawn, lines=(structs.replace(drawn.lines[0], touched=touched),))

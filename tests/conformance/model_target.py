@@ -21,7 +21,7 @@ from commutant.targets.base import Job, SequenceRecord, WindowRecord
 
 
 class Picking:
-    """Picks anything that is allowed; opaque values are numbers that nobody else has, but those that were freed."""
+    """Picks anything that is allowed; opaque values are numbers that no one else has, but those that were freed."""
 
     def __init__(self, generator: random.Random, clock_divisor: int) -> None:
         self.generator = generator

@@ -2,7 +2,7 @@
 differ, for brute force to judge.
 
 What the functions of a condition mean is said as in `tests.analyzer.interpretation`: the value under a key that is
-absent, and an item behind a sequence's end, are values of their own. A situation is looked for where each sort has few
+absent, and an item past a sequence's end, are values of their own. A situation is looked for where each sort has few
 values and integers are small; the proof knows no such bounds.
 """
 
@@ -37,17 +37,17 @@ from tests.analyzer.interpretation import World, Z3Terms, all_signatures, key_so
 from tests.gallery.oracle import Domain, Placed
 
 SORT_VALUES = 5
-"""So many values a sort has in situations, which is more than two calls name."""
+"""A sort has this many values in situations, which is more than two calls name."""
 
 NUMBERS = range(-1, 6)
 """The integers in situations, within a type's bounds."""
 
 MOST_TRIED = 400
-"""So many candidates of the solver are held against the model's own conditions on states."""
+"""This many candidates of the solver are held against the model's own conditions on states."""
 
 Guard = tuple[str, int, int]
-"""What must hold for a function to have a value: a presence (of the first so many arguments), or a length above a
-number, which is -1 for presences."""
+"""What must hold for a function to have a value: a presence (of the first few arguments, by number), or a length above
+a number, which is -1 for presences."""
 
 
 def says(cubes: Iterable[Conjunction], world: World) -> bool:

@@ -169,7 +169,7 @@ class Bank(Interface):
 
 
 class LruCache(Interface):
-    """Two keys, the one used last behind the other; a third drives out the first."""
+    """Two keys, the one used last after the other; a third drives out the first."""
 
     order: Annotated[Seq[Key], Capacity(2)]
 
@@ -313,7 +313,7 @@ class Calendar(Interface):
 
 
 class Register(Interface):
-    """Consensus by a register: the first proposal wins, and all are told it."""
+    """Consensus by a register: the first proposal wins, and all get it."""
 
     is_decided: bool
     decision: Item
@@ -366,7 +366,7 @@ class Cursor(Interface):
 
 
 class Tickets(Interface):
-    """Any of four numbers that nobody has."""
+    """Any of four numbers that no one has."""
 
     drawn: Map[Amount, bool]
 

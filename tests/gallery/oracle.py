@@ -130,7 +130,7 @@ def kind(result: Any) -> str:
 
 
 Kind = tuple[str, str, bool]
-"""A call, the kind of its result, and whether it changes what can be told of the state."""
+"""A call, the kind of its result, and whether it changes what can be seen of the state."""
 
 
 def kinds(state: Interface, calls: Placed) -> Iterator[Kind]:

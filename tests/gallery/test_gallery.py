@@ -90,7 +90,7 @@ def test_each_kind_of_what_commuting_calls_do_is_tested(
 
 @pytest.mark.parametrize("model", ALL, ids=lambda model: model.interface_name)
 def test_generation_walks_the_paths_of_the_analysis(model: type[Interface]) -> None:
-    """Classes are told apart beyond a path, which must leave no trace in the paths that come behind it: records that
+    """Classes are distinguished beyond a path, which must leave no trace in the paths that come after it: records that
     kept what was seen of them there stood for other unknowns later, or for none ("a value of another run")."""
     generated = {one.calls: (one.paths, one.commutative_paths) for one in generate(model).analysis.sets}
     assert generated == {one.calls: (one.paths, one.commutative_paths) for one in pairs(model)}

@@ -66,6 +66,6 @@ class Punching(Posix18):
 
 
 def test_a_page_of_zeros_commutes_with_making_it_a_hole() -> None:
-    """Told by content: the states differ in what they hold, and no caller can tell."""
+    """By content: the states differ in what they hold, and no caller can tell."""
     conditions = " ".join(analyze(Punching, ["pwrite", "punch"]).sets[0].conditions)
     assert "data.0 = zero" in conditions or "zero = data.0" in conditions

@@ -129,7 +129,7 @@ async def _later(self: Interface) -> int:
 
 
 def test_a_call_is_no_coroutine() -> None:
-    """Its result was called wrong, and Python warned of a coroutine that nobody awaited."""
+    """Its result was called wrong, and Python warned of a coroutine that no one awaited."""
     model = type("Late", (Interface,), {"wait": call(_later)})
     with pytest.raises(
         UsageError, match=r"test_interface\.py:\d+: Late\.wait is async: expected a method that returns"

@@ -21,7 +21,7 @@ GUIDES = [PAGE.parents[1] / "guides" / name for name in ("modelling.md", "modell
 
 
 def models(page: Path) -> Iterator[tuple[str, str, str]]:
-    """File name, text of the model, and each session behind it: the command, and what it prints."""
+    """File name, text of the model, and each session after it: the command, and what it prints."""
     pattern = r"^```python\n(.*?)^```\n((?:\n```text\n.*?^```\n)+)"
     for model, sessions in re.findall(pattern, page.read_text(), re.MULTILINE | re.DOTALL):
         for session in re.findall(r"^```text\n(.*?)^```", sessions, re.MULTILINE | re.DOTALL):

@@ -1,5 +1,5 @@
 """Choices that a model leaves open: an implementation that makes others than the test is right, and one that returns
-what nobody put in is wrong, in a sequence as short as others are."""
+what no one put in is wrong, in a sequence as short as others are."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Project:
         self._compiled, self._extra = self.sources[:compiled], extra
 
     def check(self, tests: api.Tests, name: str) -> Checked:
-        """Builds the adapter anew, and checks it in one process: which objects lie side by side is then the same."""
+        """Builds the adapter again, and checks it in one process: which objects lie side by side is then the same."""
         built = build(self.folder, "adapter", *self._compiled, extra=(f"-I{self.folder}", *self._extra))
         return check(tests, target=f"library:path={built}", directory=self.folder / name, jobs=1)
 

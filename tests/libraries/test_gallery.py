@@ -85,7 +85,7 @@ def test_pages_are_made_of_the_data_alone() -> None:
 
 
 def test_types_of_blocks_are_those_that_were_judged_by_hand() -> None:
-    """Each distinct block that findings lie in was looked up in the library's source: has it the type that is told?
+    """Each distinct block that findings lie in was looked up in the library's source: has it the type that is reported?
 
     `null` marks a block that code without debug information asked for: nothing can tell its type.
     """

@@ -21,7 +21,7 @@ FILES = ["counting/counters.h", "counting/adapter.c"]
 
 
 def run_session(text: str, folder: Path) -> None:
-    """Runs the commands of a session; what stands behind one is in what it prints."""
+    """Runs the commands of a session; what stands after one is in what it prints."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     printed = ""
     for line in text.splitlines():

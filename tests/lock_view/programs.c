@@ -127,7 +127,7 @@ static void *fleeting(void *argument)
     return NULL;
 }
 
-/* The same for a lock that nobody tells of: its maker stores zeros, as C++ does. No two threads use one of them. */
+/* The same for a lock that no one reports: its maker stores zeros, as C++ does. No two threads use one of them. */
 static struct { pthread_mutex_t lock; long value; } renewed;
 static long whose;
 
@@ -146,7 +146,7 @@ static void *renewing(void *argument)
     return NULL;
 }
 
-/* Threads on stacks that lie beside what they share. */
+/* Threads on stacks that lie next to what they share. */
 static struct { char before[4096], stacks[THREADS][1 << 16]; long value; } beside __attribute__((aligned(4096)));
 
 static void *shares(void *argument)

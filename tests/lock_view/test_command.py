@@ -116,7 +116,7 @@ def server(folder: Path) -> Path:
 
 
 def test_a_program_does_not_outlive_a_command_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It went on under the emulator for ever; as long as it does, standard output does not end."""
+    """It went on under the emulator forever; as long as it does, standard output does not end."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     command = [COMMUTANT, "locks", "--", server(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

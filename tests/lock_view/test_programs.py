@@ -113,7 +113,7 @@ def test_a_lock_in_reused_memory_is_another_lock(programs: str) -> None:
 
 
 def test_a_lock_that_its_maker_stored_zeros_into_is_another_lock(programs: str) -> None:
-    """C++ tells nobody of a mutex that is made or destroyed: sections of all that lay there were compared."""
+    """C++ reports no mutex that is made or destroyed: sections of all that lay there were compared."""
     renewed = lock(studied(programs, "renewing"), "renewed")
     assert renewed.acquired == renewed.total(lambda one: one.generations) == THREADS * 20
     assert renewed.independence_percent() is None

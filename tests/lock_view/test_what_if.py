@@ -92,7 +92,7 @@ def test_handing_a_lock_on_costs_no_more_than_running_alone() -> None:
 
 
 def test_short_sections_that_become_parallel_count_by_their_work() -> None:
-    """Many short sections freed from behind few long ones were counted as 72 times the speed with 32 threads."""
+    """Many short sections freed from after few long ones were counted as 72 times the speed with 32 threads."""
     made = (
         SectionKind(0, False, True, 0.9, Length(10, 0)),
         SectionKind(1, False, True, 0.1, Length(10_000, 0)),

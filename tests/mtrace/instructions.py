@@ -121,7 +121,7 @@ TABLE: tuple[Seen, ...] = (
     Seen("prefetch M", (), ()),
     Seen("clflush M", (), ()),
 )
-"""Instructions, with `M` for 16 bytes behind the line's start, and what they read and write of the line. `S` stands for
+"""Instructions, with `M` for 16 bytes after the line's start, and what they read and write of the line. `S` stands for
 its address in RDI, that of its second half in RSI, and a count: 3 for quadwords, 8 for all else."""
 
 
@@ -133,7 +133,7 @@ def assembly(instruction: str) -> str:
 
 
 CLOBBERED = '"rax", "rcx", "rdx", "rbx", "rdi", "rsi", "xmm0", "cc", "memory"'
-"""What the instructions change beside the line."""
+"""What the instructions change besides the line."""
 
 
 def seen_by(core: int, findings: Iterable[Finding], touched: Iterable[Touched], expected: Seen) -> Seen:

@@ -97,7 +97,7 @@ def test_user_memory_counts_by_what_is_behind_its_address(with_rules: Mapping[st
 def test_an_access_across_a_border_of_pages_touches_what_is_behind_both(
     with_rules: Mapping[str, list[TracedWindow]],
 ) -> None:
-    """The second page lies elsewhere in memory than behind the first: there the other process meets it."""
+    """The second page lies elsewhere in memory than after the first: there the other process meets it."""
     found = [finding for window in with_rules["user-border"] for finding in window.findings]
     assert "user page" in stable_names(with_rules["user-border"])
     finding = find(with_rules["user-border"], "user page")

@@ -26,14 +26,15 @@ from commutant.runs.directory import RunWriter, new_directory
 from tests.remedy.test_kept import KEPT, changes_of
 
 FORETOLD, OTHERS, SAMPLE = 60, 12, 24
-"""So many tests that were foretold to be freed, that became better or worse otherwise, and that nothing is known of."""
+"""This many tests that were predicted to be freed, that became better or worse otherwise, and that nothing is known
+of."""
 
 _TOLD = ("kernel", "kernel_sha256", "file_system", "kernel_build")
 _BUILD = ("source", "version", "compiler", "config_sha256", "source_sha256")
 
 
 def _spread(tests: list[str], most: int) -> set[str]:
-    """At most so many of them, from all over the list."""
+    """At most this many of them, from all over the list."""
     return set(tests[:: max(1, -(-len(tests) // most))])
 
 

@@ -41,11 +41,11 @@ PROVED = {
     "6.12/sb-remove-count": (42, 42, 0, 0, True),
     "6.12/signal-own-fault": (57, 55, 12, 0, True),
 }
-"""For each patch: tests foretold, freed as predicted, freed besides, worse, and whether `prove` finds nothing new."""
+"""For each patch: tests predicted, freed as predicted, freed besides, worse, and whether `prove` finds nothing new."""
 
 
 NEW_NEIGHBOUR = "6.1/vma-shared-last"
-"""Leaves `vm_flags` beside a field that came to its line: what a run does not tell beforehand."""
+"""Leaves `vm_flags` next to a field that came to its line: what a run does not tell beforehand."""
 
 
 def changes_of(name: str) -> tuple[Change, ...]:

@@ -126,7 +126,7 @@ def test_the_macros_are_among_the_best_changes(scene: Scene) -> None:
 
 
 def wrapped() -> Scene:
-    """An adapter's type around a library's, whose counter lies beside what each call reads."""
+    """An adapter's type around a library's, whose counter lies next to what each call reads."""
     names = ("Map.entries.m_ItemCounter.m_Counter", "Map.entries.m_nHashBitmask", "Map.entries.m_Buckets[]")
     fields = tuple(LineField(8 * at, 8, name) for at, name in enumerate(names))
     touched = (

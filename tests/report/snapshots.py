@@ -1,6 +1,6 @@
 """Texts that a reader sees, kept as files: a change of one is a change of what is shown, to be looked at in review.
 
-With COMMUTANT_UPDATE_SNAPSHOTS=1 the files are written anew; the tests then fail once, so that nobody forgets to look.
+With COMMUTANT_UPDATE_SNAPSHOTS=1 the files are written again; the tests then fail once, so that no one forgets to look.
 """
 
 from __future__ import annotations

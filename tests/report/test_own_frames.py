@@ -1,4 +1,4 @@
-"""What a reader is told of an access: the function in files of his own, wherever code of others did it for him."""
+"""What a reader learns of an access: the function in files of his own, wherever code of others did it for him."""
 
 from __future__ import annotations
 

@@ -426,7 +426,7 @@ def _at_width(page: Page, width: int) -> None:
 
 @pytest.mark.parametrize("width", [1100, 1280, 1600])
 def test_names_of_variables_have_room(page: Page, width: int) -> None:
-    """At 1,280 pixels they stood in a column of five letters, beside white."""
+    """At 1,280 pixels they stood in a column of five letters, next to white."""
     try:
         _at_width(page, width)
         lines = "[...document.querySelectorAll('.variable')].map((one) => one.getClientRects().length)"

@@ -1,4 +1,4 @@
-"""What stands beside a percentage: what the run cannot have met."""
+"""What stands next to a percentage: what the run cannot have met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled files beside the package: found where set-up puts them, and missed with advice."""
+"""The compiled files next to the package: found where set-up puts them, and missed with advice."""
 
 from __future__ import annotations
 

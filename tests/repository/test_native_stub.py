@@ -14,7 +14,7 @@ from tests.repository.tree import ROOT
 PACKAGES = {"commutant": ROOT / "src" / "commutant", "scalefs": ROOT / "packages" / "scalefs" / "src" / "scalefs"}
 STUBS = {name: (package / "_native.pyi").read_text() for name, package in PACKAGES.items()}
 OF_ITS_LAYOUT = "--ignore-disjoint-bases"
-"""Each class has a layout of its own and can be no other's base beside a second one: of no use to a reader."""
+"""Each class has a layout of its own and can be no other's base together with a second one: of no use to a reader."""
 
 
 def compared(folder: Path, name: str, stub: str) -> tuple[int, list[str]]:

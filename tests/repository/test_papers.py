@@ -58,7 +58,7 @@ OURS = {
 
 
 QUOTIENTS = {"0.26": ("1", "3.9"), "2.5": ("1,032", "413"), "3.4": ("2,458", "714")}
-"""Numbers of TxOS that the table beside ours works out of those on the page."""
+"""Numbers of TxOS that the table next to ours works out of those on the page."""
 
 
 @dataclass(frozen=True)

@@ -70,5 +70,5 @@ def test_what_a_verb_prints_fits_its_schema(verb: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", schemas.SCHEMAS)
 def test_a_schema_is_as_the_document_is_declared(name: str) -> None:
-    """`python scripts/schemas.py` writes them anew."""
+    """`python scripts/schemas.py` writes them again."""
     assert (schemas.FOLDER / f"{name}.schema.json").read_text() == schemas.text_of(name)

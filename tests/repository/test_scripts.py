@@ -83,7 +83,7 @@ def test_a_long_command_shows_its_lines_but_those_that_say_nothing(
 
 
 def test_all_suites_draw_the_same_random_cases_each_time(tmp_path: Path) -> None:
-    """A commit that had passed could fail by a case that nobody had drawn before."""
+    """A commit that had passed could fail by a case that no one had drawn before."""
     kept = Seconds.kept()
     for build in (rust_tests.tests("cargo", kept, whole=True), rust_tests.histories("cargo", kept)):
         assert build.then is not None
@@ -126,7 +126,7 @@ def test_a_program_of_tests_gets_what_cargo_would_give_it() -> None:
 def test_what_plants_a_fault_runs_in_the_build_that_can_plant_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list kept by hand had left out eight programs, whose planted faults nobody had looked for. Then two were left
+    """A list kept by hand had left out eight programs, whose planted faults no one had looked for. Then two were left
     out that plant none: their threads, the system's, were overtaken by chance alone."""
     crates, tests = rust_tests.scheduled_tests()
     assert {"scalefs", "transact", "radix"} <= set(crates)
@@ -214,7 +214,7 @@ def test_a_piece_that_fails_shows_what_it_printed_and_the_others_run(capsys: pyt
 
 
 def test_an_interrupt_ends_the_commands_that_run(tmp_path: Path) -> None:
-    """The commands have their own pipes: what waits for nobody is not left behind."""
+    """The commands have their own pipes: what waits for no one is not left behind."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     program = f"import os; open({str(pipe)!r}, 'w').write(str(os.getpid())); import time; time.sleep(1000)"
@@ -275,7 +275,7 @@ def test_a_program_within_its_limit_ends_as_it_does(script: str, code: int, tmp_
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_program_ends_with_who_limits_it(how: signal.Signals, tmp_path: Path) -> None:
-    """Killed, it can end nothing itself; what it had started went on for ever."""
+    """Killed, it can end nothing itself; what it had started went on forever."""
     shell = tmp_path / "deps" / "sh"
     shell.parent.mkdir()
     shell.symlink_to("/bin/sh")
@@ -295,7 +295,7 @@ def test_what_is_no_test_has_no_limit() -> None:
 
 
 def test_cargo_starts_every_program_by_it() -> None:
-    """From any folder of the repository, whoever calls cargo."""
+    """From any folder of the repository, whatever calls cargo."""
     config = tomllib.loads((ROOT / ".cargo" / "config.toml").read_text())
     assert config["target"]["cfg(all())"]["runner"] == ["scripts/limited.py"]
     assert os.access(ROOT / "scripts" / "limited.py", os.X_OK)

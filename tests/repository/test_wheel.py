@@ -120,7 +120,7 @@ def test_installed_command_tells_its_version(installed: Path, tmp_path: Path) ->
 
 
 def test_man_finds_the_pages_of_the_installed_command(installed: Path) -> None:
-    """`man` looks beside each folder of PATH."""
+    """`man` looks next to each folder of PATH."""
     page = installed.parent / "share" / "man" / "man1" / "commutant-check.1"
     assert page.read_text(encoding="utf-8").startswith('.TH "COMMUTANT\\-CHECK" "1"')
 

@@ -90,7 +90,7 @@ def test_the_sources_that_draw_calls_are_there() -> None:
 
 
 def test_the_programs_of_the_fuzzer_have_the_libraries_of_the_workspace() -> None:
-    """Their lock file is a second one: `make lock` writes both, and whoever adds a library to a crate has to."""
+    """Their lock file is a second one: `make lock` writes both, and anyone who adds a library to a crate has to."""
     locked = _toml(ROOT / "fuzz" / "Cargo.lock")["package"]
     workspace = {(package["name"], package["version"]) for package in _toml(ROOT / "Cargo.lock")["package"]}
     added = {package["name"] for package in locked if (package["name"], package["version"]) not in workspace}

@@ -16,7 +16,7 @@ PARTS = 10
 CALLS_PER_PART = 400_000
 """Of each of the three kinds: on names; on names and data; and the latter on file systems that run full."""
 CALLS_PER_SEED = 200
-"""As in scalefs/tests/tmpfs and scalefs-c/tests/random: a seed stands for one sequence of so many calls."""
+"""As in scalefs/tests/tmpfs and scalefs-c/tests/random: a seed stands for one sequence of this many calls."""
 DOOR_PARTS = 20
 DOOR_CALLS_PER_PART = 500_000
 HISTORIES = 6_000
@@ -70,7 +70,7 @@ def run_cargo_test(arguments: Sequence[str], environment: Mapping[str, str]) -> 
 
 @pytest.mark.parametrize("number", range(OTHER_SEEDS))
 def test_random_cases_of_other_seeds(number: int) -> None:
-    """`make test` draws the same cases each time; here nobody has seen them before. The seed that failed is told."""
+    """`make test` draws the same cases each time; here no one has seen them before. The seed that failed is printed."""
     run_cargo_test(["--workspace", "--no-fail-fast"], {"PROPTEST_RNG_SEED": str(secrets.randbelow(2**32))})
 
 

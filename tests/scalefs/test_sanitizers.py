@@ -1,8 +1,8 @@
 """The structures and the file system under sanitizers, and under Miri.
 
-The sanitizers come with the compiler that the project uses, which gives them out when told that it is a development
-version. Miri needs a nightly toolchain with its component. Where either is missing the tests are skipped, with the
-reason; they never pass without having run.
+The sanitizers come with the compiler that the project uses, which gives them out when it is said that it is a
+development version. Miri needs a nightly toolchain with its component. Where either is missing the tests are skipped,
+with the reason; they never pass without having run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEW_CASES = {"PROPTEST_CASES": "4"}
 
 @dataclass(frozen=True)
 class Sanitizer:
-    """A sanitizer: what the compiler calls it and its library, further flags, how it is told what to do, and a program
+    """A sanitizer: what the compiler calls it and its library, further flags, how it is given what to do, and a program
     with a fault that it must find.
     """
 

@@ -27,7 +27,7 @@ TARGETS = ("a", "b", "d", "e", "none", "l", "d/a", "e/f")
 MODES = ("r", "w", "a", "x", "r+", "w+", "a+", "x+")
 ATTRIBUTES = ("user.a", "user.b", "user.long", "trusted.a", "security.a", "user.", "other.a", "x" * 256)
 SLOTS = 4
-"""So many files, and descriptors, are open at once."""
+"""This many files, and descriptors, are open at once."""
 
 NO_NUMBER = 10**6
 
@@ -381,7 +381,7 @@ class Host(World):
 
 
 def compare(files: FileSystem, seed: int, count: int) -> str | None:
-    """Makes so many calls on both; the first one that differs, in words. The working directory is the host's root."""
+    """Makes this many calls on both; the first one that differs, in words. The working directory is the host's root."""
     drawn, ours, host = Drawn(seed, attributes=_host_has_attributes()), Ours(files), Host()
     try:
         for step in range(count):
@@ -436,7 +436,7 @@ def difference(call: Call, host: World, ours: World) -> str | None:
 
 @contextlib.contextmanager
 def on_host() -> Iterator[None]:
-    """An empty directory in the host's memory is the working directory meanwhile."""
+    """An empty directory in the host's memory is the working directory until the end."""
     before, mask = os.getcwd(), os.umask(0o022)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         os.chmod(folder, 0o755)

@@ -38,7 +38,7 @@ time.sleep(1000)
 
 @pytest.mark.parametrize("script", [_POOL, _PROGRAM], ids=["pool", "program"])
 def test_children_end_with_a_parent_that_is_killed(script: str) -> None:
-    """A killed `generate` left its workers asleep for ever: each held the pipes open that the others waited at."""
+    """A killed `generate` left its workers asleep forever: each held the pipes open that the others waited at."""
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         try:

@@ -67,11 +67,11 @@ confined.main(sys.argv[1:])
 
 
 _REFUSALS = {"namespaces": "Read-only file system", "landlock": "Permission denied"}
-"""What a program is told that changes a file, by the layer that keeps it from that."""
+"""What a program gets that changes a file, by the layer that keeps it from that."""
 
 
 def _check(folder: Path, layers: set[str], *launcher: str) -> None:
-    """Lets a program try, which this started, and holds what it was told against what these layers promise.
+    """Lets a program try, which this started, and holds what it got against what these layers promise.
 
     A system with neither layer on files has the one on processes. That is then all that is promised: `check` says so.
     """
@@ -96,7 +96,7 @@ def _check(folder: Path, layers: set[str], *launcher: str) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["kept"]
     assert (folder / "kept").read_text() == "kept"
     assert not list(Path("/dev/shm").glob("confined-*"))
-    if "namespaces" in layers:  # with a small folder to write to that nobody else sees
+    if "namespaces" in layers:  # with a small folder to write to that no one else sees
         assert (said.pop("scratch"), said.pop("much")) == ("done", "No space left on device")
     assert set(said.values()) == {_REFUSALS[layer] for layer in on_files}
 

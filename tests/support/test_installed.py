@@ -1,4 +1,4 @@
-"""What a user is told of whose installation something is missing: in a clone, and with a wheel alone."""
+"""What a user learns of whose installation something is missing: in a clone, and with a wheel alone."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Concrete:
             return self._context.bool_value(value.index) is True
         if isinstance(value, IntValue):
             if any(variable not in self._ints for variable, _ in value.linear[0]):
-                self._ints = self._context.int_solution()  # the field of a struct that nobody had asked for
+                self._ints = self._context.int_solution()  # the field of a struct that no one had asked for
             return value_of(value.linear, self._ints)
         if isinstance(value, tuple):
             return tuple(map(self, value))

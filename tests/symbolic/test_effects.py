@@ -189,7 +189,7 @@ def test_runs_that_meet(left: Step, right: Step) -> None:
 
 
 def test_what_another_made_known_counts_for_who_looked_at_all() -> None:
-    """Whoever looked at all known entries would have seen one that another call has looked at since."""
+    """A call that looked at all known entries would have seen one that another call has looked at since."""
     found = both(all_slots, lambda state, keys: (keys["g"], 7) in state.slots, lambda _, a, b: independent(a, b))
     assert found
     assert not any(found)

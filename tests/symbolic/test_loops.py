@@ -13,7 +13,7 @@ def test_a_chain_of_disequalities_is_followed_without_a_split() -> None:
 
 
 def test_a_loop_asks_each_question_once() -> None:
-    """The second walk over the same numbers is told what the first has found."""
+    """The second walk over the same numbers gets what the first has found."""
 
     def count_down(context: Context) -> int:
         unknown = IntValue.variable(context.new_int(("constant", "x"), 0, 40))

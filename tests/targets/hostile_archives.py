@@ -1,4 +1,4 @@
-"""Archives that say of themselves what nobody should believe, each read by whichever Python runs this file.
+"""Archives that say of themselves what no one should believe, each read by whichever Python runs this file.
 
     python tests/targets/hostile_archives.py src/commutant/guest/tar.py
 
@@ -49,7 +49,7 @@ def record(text: str) -> bytes:
 
 
 def extended(kind: bytes, *texts: str) -> bytes:
-    """An extended header of a few records, and the file behind it."""
+    """An extended header of a few records, and the file after it."""
     body = b"".join(map(record, texts))
     return header("x", kind, len(body)) + body.ljust(512, b"\0") + header("y", tarfile.REGTYPE, 0)
 

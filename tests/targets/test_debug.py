@@ -1,4 +1,4 @@
-"""Debug information of kernels: taken only from the file that belongs to the kernel, told in one line otherwise."""
+"""Debug information of kernels: taken only from the file that belongs to the kernel, reported in one line otherwise."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_types_and_functions_of_modules_are_named(target: LinuxTarget) -> None:
 
 
 def test_a_kernel_that_panics_in_one_test_costs_that_test_alone(tmp_path: Path) -> None:
-    """An unknown non-maskable interrupt, which this kernel is told to panic at, falls into some window."""
+    """An unknown non-maskable interrupt, which this kernel is set to panic at, falls into some window."""
     target = LinuxTarget("linux", LinuxOptions(append="unknown_nmi_panic=1"))
     with Check.new(corpus(), target, jobs=1, repeats=1, directory=tmp_path / "run") as check:
         check.start(lambda _doing: None)

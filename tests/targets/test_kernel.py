@@ -37,7 +37,7 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
-    """A legacy frame of blocks that find runs of one byte and nothing else, with the size behind it."""
+    """A legacy frame of blocks that find runs of one byte and nothing else, with the size after it."""
     frame = bytearray(b"\x02\x21\x4c\x18")
     for start in range(0, max(1, len(data)), 8 << 20):
         block = _lz4_block(data[start : start + (8 << 20)])
@@ -86,7 +86,7 @@ def test_every_compression_gives_the_vmlinux(compress: Callable[[bytes], bytes])
     assert extract_vmlinux(image, "image") == vmlinux
 
 
-@example(cut=518, compression=COMPRESSIONS[0])  # behind the magic number, before the protocol's
+@example(cut=518, compression=COMPRESSIONS[0])  # after the magic number, before the protocol's
 @given(cut=st.integers(min_value=0), compression=st.sampled_from(COMPRESSIONS[:5]))
 def test_a_bzimage_cut_off_anywhere_is_refused(cut: int, compression: Callable[[bytes], bytes]) -> None:
     image = make_bzimage(compression(make_elf()))

@@ -245,7 +245,7 @@ def test_the_emulator_ends_with_this_program_even_if_that_is_killed() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_campaign_without_leftovers(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "commutant", "check", "names", "--target", "linux", "-o", str(tmp_path / "run")]
-    # A session of its own, so that all of its descendants can be told by its number.
+    # A session of its own, so that all of its descendants can be found by its number.
     program = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

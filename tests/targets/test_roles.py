@@ -53,7 +53,7 @@ def names_of(test: TestCase) -> set[str]:
 
 
 def contradictions(test: TestCase, finding: Finding) -> Iterator[str]:
-    """What is recorded beside the part and says another one."""
+    """What is recorded next to the part and says another one."""
     told = role(test, finding)
     named = re.search(r"named (\S+)$|^the name (\S+)$", told)
     if named and (named[1] or named[2]) not in names_of(test):

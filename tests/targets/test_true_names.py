@@ -147,7 +147,7 @@ def test_an_operand_at_another_field_of_the_line_refutes_a_name(source: true_nam
     kernel = _NoCode(source, 24, members)
     assert true_names.holds(_pair("struct dentry", "d_seen", 12, 4), kernel)
     assert not true_names.holds(_pair("struct dentry", "flags", 12, 4), kernel)
-    # An access of 8 bytes from there on has the field behind, too.
+    # An access of 8 bytes from there on has the field after it, too.
     assert true_names.holds(_pair("struct dentry", "d_behind", 12), kernel)
     assert not true_names.holds(_pair("struct dentry", "d_behind", 12, 4), kernel)
     # A pointer may lead to a structure within.

@@ -26,7 +26,7 @@ def build() -> Path:
 
 @contextmanager
 def planting(sum_of_causes: int) -> Iterator[None]:
-    """Runners that start meanwhile share this (crates/file-system/scalefs/src/planted_causes.rs)."""
+    """Runners that start before it ends share this (crates/file-system/scalefs/src/planted_causes.rs)."""
     os.environ[WHICH] = str(sum_of_causes)
     try:
         yield

@@ -203,7 +203,7 @@ def test_copies_of_code_that_have_one_name_are_distinct_names_for_their_lines() 
         frame = f"{function}+{offset:#x}"
         stack = Access(0, True, 0, 8, "f", (frame,))
         (*_, first) = said = alike.expanded(Finding(0, "m", "", "true", stack, access(1, 0))).first.stack
-        # Without their addresses, what all agree on is told, from the outermost function inwards.
+        # Without their addresses, what all agree on is given, from the outermost function inwards.
         if all(one.first.stack[-len(said) :] == said for one in told):
             continue
         disagree += 1

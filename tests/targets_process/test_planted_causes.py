@@ -1,7 +1,7 @@
 """The first cause is the one without which the fewest lines remain: three are planted in ScaleFS, each really removed.
 
 The instance is built with its feature `planted-causes`. A campaign runs with all three, and with each one left out;
-what the report foretold of the first must be what is left.
+what the report predicted of the first must be what is left.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_without_the_first_cause_what_was_foretold_remains(
         assert (first.kind, len(first.lines)) == (CauseKind.LOCK, LINES[LOCK]), [one.title for one in found]
         assert first.name.startswith(f"{PREFIX}LOCK")
         left = {cause: len(tests[id_].findings) for cause, tests in without.items()}
-        # Foretold, and truly least of the three.
+        # Predicted, and truly least of the three.
         assert left[LOCK] == first.remaining == min(left.values())
         for cause, names in VARIABLES.items():
             assert left[cause] == len(judged.findings) - LINES[cause]

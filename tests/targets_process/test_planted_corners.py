@@ -58,7 +58,7 @@ def test_a_third_call_reaches_a_third_core_and_a_third_name(
 ) -> None:
     """Regression test: each call of a set had one core for all its orders, so that a call that stands last in its set
     was never on the first core, nor one that stands first on the last; and of what a set-up had counted nothing had
-    reached a file when the calls began, so that a file of three names had one for whoever asked its count."""
+    reached a file when the calls began, so that a file of three names had one for anyone who asked its count."""
     monkeypatch.setattr(artifacts, "scalefs_runner_path", lambda: runner)
     assert planted_names(("open", "unlink"), size, f"scalefs:cores={size}", THIRD | MANY, tmp_path) == found
 

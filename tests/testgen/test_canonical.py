@@ -11,7 +11,7 @@ class Block(Sort, opaque=True):
 
 
 class Chain(Interface):
-    """The way to an entry leads through maps that stand behind its own."""
+    """The way to an entry leads through maps that stand after its own."""
 
     third: Map[Block, int]
     second: Map[Block, Block]

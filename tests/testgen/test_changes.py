@@ -1,4 +1,4 @@
-"""What a call writes beside what stood there: the statements that the one is the other."""
+"""What a call writes next to what stood there: the statements that the one is the other."""
 
 from __future__ import annotations
 

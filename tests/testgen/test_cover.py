@@ -130,7 +130,7 @@ FAULTS: dict[str, Callable[[str, Mapping[str, Any], Names, int], Lines]] = {
         else {}
     ),
 }
-"""Faults of an implementation: what a call touches beside what its interface asks for."""
+"""Faults of an implementation: what a call touches besides what its interface asks for."""
 
 
 def finds(tests: Sequence[TestCase], fault: str) -> bool:
@@ -168,7 +168,7 @@ def test_what_is_left_out_is_said(tmp_path: Any, capsys: pytest.CaptureFixture[s
 
 
 def test_tests_without_a_setup_count_as_left_out_at_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Regression: it was said that so many were left out, some of which `conflict` cannot make either."""
+    """Regression: it was said that this many were left out, some of which `conflict` cannot make either."""
     model = tmp_path / "model.py"
     model.write_text(
         "from commutant.lang import Errno, Interface, Map, Sort, call, invoke\n\nclass Key(Sort):\n    pass\n\n"

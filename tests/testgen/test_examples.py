@@ -1,4 +1,4 @@
-"""Examples satisfy the condition that they are shown for; orders that are told apart end differently."""
+"""Examples satisfy the condition that they are shown for; orders that are distinguished end differently."""
 
 from __future__ import annotations
 

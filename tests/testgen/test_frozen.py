@@ -1,4 +1,5 @@
-"""Frozen values: what thaws is what was frozen and nobody else's, and nothing that a test tells apart freezes alike."""
+"""Frozen values: what thaws is what was frozen and no one else's, and nothing that a test distinguishes freezes
+alike."""
 
 from __future__ import annotations
 
@@ -136,7 +137,7 @@ def test_an_object_of_a_models_own_has_no_frozen_form() -> None:
 
 
 def test_a_record_that_cannot_be_frozen_again_is_copied_whole() -> None:
-    """What nobody had asked for was lost: a copy takes the attributes that there are."""
+    """What no one had asked for was lost: a copy takes the attributes that there are."""
 
     class Lamp(Interface):
         mode: int

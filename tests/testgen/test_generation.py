@@ -232,7 +232,7 @@ def test_processes_over_a_pool_give_the_same_corpus() -> None:
 def test_what_calls_did_before_is_what_they_would_do_again(
     calls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Runs are looked up by state, call and place; without that each test runs and observes everything anew."""
+    """Runs are looked up by state, call and place; without that each test runs and observes everything again."""
     known = generate(load_interface("posix18"), calls).tests
     outcomes = ConcreteModel.outcomes
 

@@ -125,7 +125,7 @@ def test_a_handle_of_a_call_that_failed() -> None:
 
 
 class Orphans(Interface):
-    """Takes handles that nobody hands out."""
+    """Takes handles that no one hands out."""
 
     blocks: Map[Block, int]
 

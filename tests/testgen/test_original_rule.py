@@ -4,7 +4,7 @@ Its rule: on each commutative path, one test for each pattern of equal and disti
 names, of inodes, of pipes, of a process's descriptors, of a process's addresses, and of an inode's offsets, as far as
 the values occur in the path's condition. (Offsets are those of descriptors, of pread and pwrite, and of mapped pages;
 what lseek is given is a distance.) Truth values count by value, and a path has decided those that occur in its
-condition. Patterns are enumerated here by the calls' own exploration, with comparisons behind it, and not by the
+condition. Patterns are enumerated here by the calls' own exploration, with comparisons after it, and not by the
 refinement of leaves that is under test; and a class counts by the concrete values that its test has.
 """
 

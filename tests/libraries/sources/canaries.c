@@ -349,7 +349,7 @@ NOINLINE static void shared_random_seed_twin(void *nothing, int core) {
   *own = *own * 6364136223846793005ul + 1442695040888963407ul;
 }
 
-/* One object holds all of them; what it leads to is given back by nobody, since each is small and a test is short. */
+/* One object holds all of them; what it leads to is given back by no one, since each is small and a test is short. */
 struct canaries {
   struct fields *false_sharing_fields;
   struct fields_apart *false_sharing_fields_twin;

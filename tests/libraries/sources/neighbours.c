@@ -28,13 +28,13 @@ NOINLINE static void lines_across_pairs(struct across *across, int core) {
   else across->right++;
 }
 
-/* One line is shared by itself: a stronger kind, told alone. */
+/* One line is shared by itself: a stronger kind, reported alone. */
 NOINLINE static void line_that_is_shared(struct beside *beside, int core) {
   beside->left++;
   if (core == 1) beside->right++;
 }
 
-/* Nobody writes. */
+/* No one writes. */
 NOINLINE static long lines_that_are_read(struct beside *beside, int core) {
   return core == 0 ? __atomic_load_n(&beside->left, __ATOMIC_RELAXED) : __atomic_load_n(&beside->right, __ATOMIC_RELAXED);
 }
