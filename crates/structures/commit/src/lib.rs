@@ -10,7 +10,7 @@
 //! core 1               a? old state                        b? new state      b? (tag 7 is over) look again
 //! ```
 //!
-//! **Firm and revocable.** Whoever holds locks on all that its preconditions rest on commits firmly: observers take an
+//! **Firm and revocable.** One that holds locks on all that its preconditions rest on commits firmly: observers take an
 //! undecided operation as not having happened. `link(a, b)` locks only b's bucket, so that it does not write a: it
 //! prepares b, then checks a again, then commits. An observer that finds b undecided must not simply say "absent", since
 //! the link may count as done from the moment of its check. It *revokes* the operation first, and the link starts again.
@@ -22,10 +22,10 @@
 //! ```
 //!
 //! **Open.** A large operation prepares firmly, under locks, and then rests on what it has not locked: it *opens*
-//! ([`Operation::open`]), asks again for all that must be so, and commits. Whoever sees a mark meanwhile revokes it; it
-//! opens again under the same tag, its marks stay. If that happens too often it *insists*: others then wait for one look.
-//! Of two open operations that look at each other's marks the one with precedence revokes, the other one waits; since
-//! precedence is an order of all, no two wait for each other. The owner looks through its own marks ([`Owner`]).
+//! ([`Operation::open`]), asks again for all that must be so, and commits. Who sees a mark in the meantime revokes it;
+//! it opens again under the same tag, its marks stay. If that happens too often it *insists*: others then wait for one
+//! look. Of two open operations that look at each other's marks the one with precedence revokes, the other one waits;
+//! since precedence is an order of all, no two wait for each other. The owner looks through its own marks ([`Owner`]).
 //!
 //! ```text
 //! open(r):   word = (sequence, open), then a fence     aborted → open again: what others saw before was before
@@ -37,7 +37,8 @@
 //! over does not reach the word any more.
 //!
 //! **Marked.** An operation of which all that it rests on carries its mark, put there by compare and exchange, and which
-//! nobody guards by a lock: observers take it as not having happened, whoever needs a marked word revokes it ([`Marked`]).
+//! no one guards by a lock: observers take it as not having happened, and a thread that needs a marked word revokes it
+//! ([`Marked`]).
 //!
 //! **Two stores.** Another store may change under an operation that is firm until it is opened ([`Keeper`]): it puts the
 //! operation's marks on all that its part rests on, and keeps them to the end. Its readers observe, as all others do.
@@ -158,7 +159,7 @@ pub trait Viewer: Copy {
     }
 }
 
-/// Whoever has no open operation, and no better way to wait than to spin.
+/// Someone who has no open operation, and no better way to wait than to spin.
 #[derive(Clone, Copy, Debug)]
 pub struct Anyone;
 
@@ -396,8 +397,8 @@ impl Operation<'_> {
         self.tag
     }
 
-    /// From now on whoever sees a mark of the operation revokes it, or waits. What must be so is asked for after this, by
-    /// [`Owner`]; then it is committed, or aborted, or opened again. Also opens an operation that was revoked.
+    /// From now on a thread that sees a mark of the operation revokes it, or waits. What must be so is asked for after
+    /// this, by [`Owner`]; then it is committed, or aborted, or opened again. Also opens an operation that was revoked.
     pub fn open(&mut self, precedence: Precedence, stance: Stance) {
         let kind = if stance == Stance::Insists { INSISTING } else { OPEN };
         self.kind.set(kind);

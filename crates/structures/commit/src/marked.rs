@@ -1,8 +1,8 @@
 //! Operations that carry a mark on all that they rest on, and that writers revoke.
 //!
-//! Nothing is locked: a mark is put by compare and exchange, and whoever finds it replaces it by what it means. What is
-//! only asked is marked, too, so that readers need no revocation: up to the decision all is as it was before. A thread
-//! that stops in the middle stops nobody, since writers revoke what they meet and go on.
+//! Nothing is locked: a mark is put by compare and exchange, and a thread that finds it replaces it by what it means.
+//! What is only asked is marked, too, so that readers need no revocation: up to the decision all is as it was before. A
+//! thread that stops in the middle stops no other, since writers revoke what they meet and go on.
 
 use percpu::Core;
 use sync::atomic::Ordering;
@@ -87,7 +87,8 @@ impl Marked<'_> {
         self.tag
     }
 
-    /// Makes the operation happen. No fence follows: whoever needs one replaces a mark by a sequentially consistent swap.
+    /// Makes the operation happen. No fence follows: a caller that needs one replaces a mark by a sequentially
+    /// consistent swap.
     ///
     /// # Errors
     /// [`Revoked`] if somebody revoked it: it never happens.
@@ -109,7 +110,7 @@ impl Marked<'_> {
     /// Makes sure that the operation never happens.
     #[inline]
     pub fn abort(&self) {
-        // Nobody else writes anything but this. Release as in `commit`.
+        // No one else writes anything but this. Release as in `commit`.
         self.word.state.store(self.tag.sequence() << STATE_BITS | ABORTED, Ordering::Release);
     }
 }

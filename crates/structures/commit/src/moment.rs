@@ -1,7 +1,7 @@
 //! Whether anything has happened between two looks at a core's word.
 //!
 //! Every operation moves its core's word on when it begins and when it is decided. So who finds the words of all cores as they
-//! were knows that none was decided meanwhile, and that what it has read in between was so at one moment.
+//! were knows that none was decided in the meantime, and that what it has read in between was so at one moment.
 //!
 //! **Single changes.** A change of one word needs no decision: it happens by its own compare and exchange. Its core's word says
 //! that such a change is under way ([`Decisions::begin_single`]). If it is at both looks, the change may have happened in between.

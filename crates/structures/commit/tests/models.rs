@@ -176,7 +176,7 @@ impl Name {
     }
 }
 
-/// a disappears and b appears, both marked, beside a reader of b and then a, or of a and then b, who waits for nobody: it
+/// a disappears and b appears, both marked, with a reader of b and then a, or of a and then b, who waits for no one: it
 /// sees exactly one of them, or what was before and then what came after.
 fn marked(operation_first: bool, b_first: bool) {
     let model = ModelArena::new(2, 128 << 10);
@@ -307,7 +307,7 @@ fn skew(first: bool, stances: [Stance; 2]) {
     assert_eq!(made.load(std::sync::atomic::Ordering::Relaxed), 1, "each has made a name that the other did not see");
 }
 
-/// A plain creation and a look at the other name, beside a transaction that makes that if it does not see the first.
+/// A plain creation and a look at the other name, with a transaction that makes that if it does not see the first.
 fn open_beside_plain(first: bool, stance: Stance) {
     let model = ModelArena::new(2, 128 << 10);
     let decisions = Decisions::create(model.arena()).unwrap();

@@ -1,5 +1,5 @@
-//! A core has one operation that is not decided: whoever begins another is refused, and nothing that is done with one that is over
-//! changes what marks of another say.
+//! A core has one operation that is not decided: one that begins another is refused, and nothing that is done with one
+//! that is over changes what marks of another say.
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ fn another<'d>(decisions: &'d Decisions, core: &'d Core) -> Option<Operation<'d>
     catch_unwind(AssertUnwindSafe(|| decisions.begin_firm(core))).ok()
 }
 
-/// What a mark of an operation that nobody commits says, whatever the core commits before and after.
+/// What a mark of an operation that no one commits says, whatever the core commits before and after.
 fn the_older_is_decided_last() {
     with_core(|decisions, core| {
         let older = decisions.begin_firm(core);

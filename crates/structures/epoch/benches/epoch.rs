@@ -19,7 +19,7 @@ fn bench(criterion: &mut Criterion) {
         let mut calls = 0_u32;
         bencher.iter(|| {
             let object = core.allocate_value(Retired::new()).unwrap();
-            // SAFETY: nobody else has a pointer to the object.
+            // SAFETY: no one else has a pointer to the object.
             unsafe { epochs.pin(&core).retire(object, RetiredKind(0)) };
             calls += 1;
             if calls.is_multiple_of(64) {

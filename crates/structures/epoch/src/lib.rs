@@ -4,7 +4,7 @@
 //! core's record odd. A writer that has unlinked an object *retires* it into a list of its own core. Only
 //! [`Epochs::maintain`], which callers run between their calls, shares lines: there the core reports that it is not pinned, in
 //! the line of a group of cores (crate `rounds`), and gives what was retired the epoch that the report covers. The epoch is over
-//! when each core has reported, or was seen unpinned, or pinned anew; what is two epochs old is freed.
+//! when each core has reported, or was seen unpinned, or pinned again; what is two epochs old is freed.
 //!
 //! ```text
 //! core 0   pin ── read p ─────────────────── unpin │ maintain: seen in 6; 6 → 7
@@ -20,17 +20,19 @@
 //! ```
 //!
 //! **Why two epochs.** An object stamped s was unlinked before a report of epoch s, without which that could not end. So each
-//! core was unpinned at some moment of s + 1 that is later than the unlinking; whoever pins after that does not see the object.
+//! core was unpinned at some moment of s + 1 that is later than the unlinking; a core that pins after that does not see
+//! the object.
 //!
 //! **Cores that do not maintain** are looked at in their place: a number that is even, or differs from the one that was noted
 //! in the same epoch, says that the core was unpinned in it.
 //!
 //! **Why not crossbeam-epoch.** Its collector works inside `pin` (every 128th shares 3 to 10 lines) and keeps closures:
-//! pointers to code of one process. Here an object carries a kind, and whoever maintains says what freeing a kind means.
+//! pointers to code of one process. Here an object carries a kind, and the one that maintains says what freeing a kind
+//! means.
 //!
-//! **Off-line cores** are not pinned, so they hold up nobody; what they left retired is freed by
+//! **Off-line cores** are not pinned, so they hold up no one; what they left retired is freed by
 //! [`Arena::for_each_idle_core`](percpu::Arena::for_each_idle_core) with `maintain`. A core that stays on-line and never
-//! maintains keeps its garbage, and holds up nobody either unless it stops while pinned.
+//! maintains keeps its garbage, and holds up no one either unless it stops while pinned.
 //!
 //! **Death of a process** while pinned stops the epoch until its core is taken over and [`Epochs::unpin_taken_over`] is
 //! called. What it had retired stays in the core's lists and is freed by the heir; the one object that it was retiring, or
@@ -86,15 +88,15 @@ struct Sealed {
 
 /// The stamp of a list that no report covers yet.
 const UNSTAMPED: u64 = u64::MAX >> 1;
-/// So many bits of a number are noted, beside the epoch: if the rest alone differs, the core counts as still pinned.
+/// This many bits of a number are noted, next to the epoch: if the rest alone differs, the core counts as still pinned.
 const NOTED_BITS: u32 = 24;
 
 /// What is kept per core.
 struct Record {
-    /// Atomic, written by the core, read by whoever waits for it: odd while pinned, more with each pin and unpin.
+    /// Atomic, written by the core, read by cores that wait for it: odd while pinned, more with each pin and unpin.
     pinned: AtomicU64,
-    // The rest is the core's own; the heir begins with no guard, whatever it finds in the first. So many bits that a program
-    // which forgets guards for ever does not make it zero under one that it holds.
+    // The rest is the core's own; the heir begins with no guard, whatever it finds in the first. Enough bits that a
+    // program which forgets guards forever does not make it zero under one that it holds.
     nesting: Cell<u64>,
     open: OwnWord<*mut Retired>,
     /// One of each report but those that are repeated: of this epoch, of the two before, and of the one before those, if that
@@ -159,7 +161,7 @@ impl Epochs {
         Epochs::create_in(arena, rounds)
     }
 
-    /// Places epochs in an arena, whose rounds are of the same arena, and nobody else's.
+    /// Places epochs in an arena, whose rounds are of the same arena, and no one else's.
     ///
     /// # Errors
     /// As [`Epochs::create`].
@@ -189,7 +191,7 @@ impl Epochs {
         let nesting = record.nesting.get();
         record.nesting.set(nesting + 1);
         if nesting == 0 {
-            // Release: whoever looks may see this instead of the end of the guard before, whose reads are over too.
+            // Release: one that looks may see this instead of the end of the guard before, whose reads are over too.
             record.pinned.store(record.pinned.load(Ordering::Relaxed) | 1, Ordering::Release);
             if !sync::mutant::planted("epoch: pin without fence") {
                 // Orders the record before every read under the guard; pairs with the fence before `was_unpinned`: either
@@ -207,12 +209,12 @@ impl Epochs {
     pub fn maintain(&self, core: &Core<'_>, free: impl FnMut(&Core<'_>, RetiredKind, NonNull<Retired>)) -> Maintained {
         self.seal(core);
         let report = self.report(core);
-        // SAFETY: this core's report of just now, behind which it has sealed nothing.
+        // SAFETY: this core's report of just now, after which it has sealed nothing.
         unsafe { self.free_old(core, report, free) }
     }
 
-    /// The first part of [`Epochs::maintain`], for whoever reports to several at one moment: what comes after it up to the report
-    /// is nothing that this core has retired.
+    /// The first part of [`Epochs::maintain`], for a core that reports to several at one moment: what comes after it up
+    /// to the report is nothing that this core has retired.
     ///
     /// # Panics
     /// As there.
@@ -235,8 +237,8 @@ impl Epochs {
     /// The third part, with what came of the second.
     ///
     /// # Safety
-    /// The report is that of this core's last [`Epochs::report`] of these epochs, behind which it has sealed nothing: another
-    /// one's might cover objects that guards can still lead to. So it is no part of safe code:
+    /// The report is that of this core's last [`Epochs::report`] of these epochs, after which it has sealed nothing:
+    /// another one's might cover objects that guards can still lead to. So it is no part of safe code:
     ///
     /// ```compile_fail,E0133
     /// fn free_at_once(epochs: &epoch::Epochs, core: &percpu::Core<'_>) {
@@ -300,8 +302,8 @@ impl Epochs {
         if sync::mutant::planted("epoch: advance past pinned cores") {
             return true;
         }
-        // Acquire pairs with the releases in `pin` and in `Drop for Guard`: those readers have ended for whoever learns that we
-        // have looked.
+        // Acquire pairs with the releases in `pin` and in `Drop for Guard`: those readers have ended for the core that
+        // learns that we have looked.
         let number = self.records.of(index).pinned.load(Ordering::Acquire);
         if !is_pinned(number) {
             return true;
@@ -312,7 +314,7 @@ impl Epochs {
         let is_of_this_epoch =
             noted >> NOTED_BITS == new >> NOTED_BITS || sync::mutant::planted("epoch: notes of other epochs count");
         if is_of_this_epoch {
-            // Another guard than then. One word: whoever notes late notes the epoch in which he looked.
+            // Another guard than then. One word: a core that notes late notes the epoch in which it looked.
             return noted != new;
         }
         note.store(new, Ordering::Release);
@@ -410,7 +412,7 @@ impl<'e> Guard<'e> {
     ///
     /// # Safety
     /// `object` is embedded in memory of the arena that new readers cannot reach, is retired once, and is touched by
-    /// nobody afterwards but by readers that were pinned before; `maintain`'s callback knows how to free `kind`.
+    /// no one afterwards but by readers that were pinned before; `maintain`'s callback knows how to free `kind`.
     #[inline]
     pub unsafe fn retire(&self, object: NonNull<Retired>, kind: RetiredKind) {
         let record = self.epochs.records.get(self.core);

@@ -33,7 +33,7 @@ fn work(epochs: &Epochs, core: &Core, objects: &[&Object], retired: &AtomicUsize
     for part in objects.chunks(OBJECTS / 3) {
         let guard = epochs.pin(core);
         for object in part {
-            // SAFETY: nobody has ever reached the object, and it is retired once.
+            // SAFETY: no one has ever reached the object, and it is retired once.
             unsafe { guard.retire(NonNull::from(&object.link), KIND) };
             retired.fetch_add(1, Ordering::Relaxed);
         }

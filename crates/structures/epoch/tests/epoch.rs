@@ -27,7 +27,7 @@ fn node(core: &Core, value: u64) -> NonNull<Node> {
 fn free(core: &Core, kind: RetiredKind, object: NonNull<Retired>) {
     assert_eq!(kind, KIND);
     let node = object.cast::<Node>();
-    // SAFETY: the link is the first field of a `Node` that nobody uses any more.
+    // SAFETY: the link is the first field of a `Node` that no one uses any more.
     unsafe {
         node.as_ref().value.store(POISON, Ordering::Relaxed);
         core.free(node.cast(), SizeClass::of_type::<Node>());
@@ -73,7 +73,7 @@ fn a_core_that_is_pinned_lets_the_epoch_advance_once() {
     });
 }
 
-/// A core that never maintains pins anew in the middle of an epoch: it is seen in that, and not in those after.
+/// A core that never maintains pins again in the middle of an epoch: it is seen in that, and not in those after.
 fn pinned_anew() {
     with_epochs(2, |arena, epochs| {
         let (reader, writer) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());

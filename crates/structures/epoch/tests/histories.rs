@@ -18,7 +18,7 @@ const CORES: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// Looks at what a place leads to, so many times, with the core pinned; then at another place, pinned twice.
+    /// Looks at what a place leads to, this many times, with the core pinned; then at another place, pinned twice.
     Read(usize, u8),
     /// Puts another object in a place, and retires the one that was there.
     Replace(usize),
@@ -113,7 +113,7 @@ impl Round<'_> {
                 let new = self.object();
                 let guard = self.epochs.pin(core);
                 let old = NonNull::new(self.places[place].swap(new, Ordering::AcqRel)).unwrap();
-                // SAFETY: the object lies in the arena, nobody finds it any more, and only we have taken it out.
+                // SAFETY: the object lies in the arena, no one finds it any more, and only we have taken it out.
                 unsafe { guard.retire(NonNull::from(&old.as_ref().retired), RetiredKind(7)) };
             }
             Operation::Withdraw(place) => {

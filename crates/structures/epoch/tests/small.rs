@@ -19,7 +19,7 @@ struct Node {
 
 fn free(core: &Core, kind: RetiredKind, object: NonNull<Retired>) {
     assert_eq!(kind, KIND);
-    // SAFETY: the link is the first field of a `Node` that nobody uses any more.
+    // SAFETY: the link is the first field of a `Node` that no one uses any more.
     unsafe { core.free(object.cast(), SizeClass::of_type::<Node>()) };
 }
 

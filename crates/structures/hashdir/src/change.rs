@@ -172,7 +172,7 @@ impl<'g> Chain<'g> {
         }
     }
 
-    /// In debug builds: growth would put a name of another bucket where nobody looks for it, or where no bucket is.
+    /// In debug builds: growth would put a name of another bucket where no one looks for it, or where no bucket is.
     #[inline]
     fn assert_is_of(&self, key: &Key<'_>) {
         #[cfg(debug_assertions)]
@@ -347,7 +347,7 @@ impl<'g> Locked<'g> {
 }
 
 impl<'l> LockedEntry<'l> {
-    /// The value when it was looked up, which nobody else changes.
+    /// The value when it was looked up, which no one else changes.
     #[inline]
     pub fn value(&self) -> u64 {
         self.value

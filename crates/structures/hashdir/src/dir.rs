@@ -108,7 +108,7 @@ impl HashDir {
         let bucket_count = bucket_count.clamp(1, MAX_BUCKETS).next_power_of_two();
         let table = Table::allocate(core, bucket_count, 0)?;
         for index in (0..bucket_count).step_by(SEGMENT_BUCKETS) {
-            // SAFETY: nobody has seen the table.
+            // SAFETY: no one has seen the table.
             unsafe {
                 if let Err(error) = Table::ensure_segment(table, core, index) {
                     Table::free(core, table);
@@ -129,15 +129,15 @@ impl HashDir {
         })
     }
 
-    /// Frees the table and all entries, each of which `each` is told of first (with its value).
+    /// Frees the table and all entries, each of which is passed to `each` first (with its value).
     ///
     /// # Safety
-    /// Nobody uses the directory any more, or will.
+    /// No one uses the directory any more, or will.
     pub unsafe fn destroy(&self, core: &Core<'_>, mut each: impl FnMut(u64)) {
         let mut table = NonNull::new(self.table.load(Ordering::Acquire));
         while let Some(current) = table {
-            // SAFETY: nobody else uses tables or entries, by the caller's promise. Each entry is in one chain that has not moved,
-            // so it is freed once, and its link is read before that.
+            // SAFETY: no one else uses tables or entries, by the caller's promise. Each entry is in one chain that has
+            // not moved, so it is freed once, and its link is read before that.
             unsafe {
                 for bucket in current.as_ref().made_buckets() {
                     let (mut head, moved) = bucket.head();
@@ -231,9 +231,10 @@ impl HashDir {
         entry.exists_for(self.decisions(), viewer).then_some(found)
     }
 
-    /// A number for two looks at a name that told the same, of which one was made after a first call of this, and the other
-    /// before a second one: if both calls gave the same, the looks would have told that all the time in between. So nobody
-    /// is misled by what changes and changes back. The looks are [`HashDir::exists`] or [`HashDir::present`].
+    /// A number for two looks at a name that returned the same, of which one was made after a first call of this, and
+    /// the other before a second one: if both calls gave the same, the looks would have returned that all the time in
+    /// between. So no one is misled by what changes and changes back. The looks are [`HashDir::exists`] or
+    /// [`HashDir::present`].
     #[inline]
     pub fn version(&self, guard: &Guard<'_>, key: &Key<'_>) -> u64 {
         let (table, bucket) = self.locate(guard, key.hash);

@@ -139,7 +139,7 @@ impl Entry {
         };
         let place = core.allocate_place::<Entry>().inspect_err(|_| {
             if key.name.len() > INLINE_BYTES {
-                // SAFETY: allocated above, for nobody but the entry that cannot be had; the length says it is `long`.
+                // SAFETY: allocated above, for nothing but the entry that cannot be had; the length says it is `long`.
                 unsafe { core.free_object(entry.first.name.long) };
             }
         })?;
@@ -151,7 +151,7 @@ impl Entry {
     /// Gives an entry's memory back.
     ///
     /// # Safety
-    /// The entry came from `allocate` and nobody uses it any more.
+    /// The entry came from `allocate` and no one uses it any more.
     pub(crate) unsafe fn free(core: &Core<'_>, entry: NonNull<Entry>) {
         // SAFETY: the caller's promise; the union's field follows from the length.
         unsafe {
@@ -219,7 +219,7 @@ impl Entry {
     /// [`Entry::exists`] for a viewer.
     #[inline]
     pub(crate) fn exists_for(&self, decisions: &Decisions, viewer: impl Viewer) -> bool {
-        // Acquire pairs with the releases of whoever changes the state.
+        // Acquire pairs with the releases of those who change the state.
         let state = self.first.state.load(Ordering::Acquire);
         state == PRESENT || state != DEAD && self.exists_by_mark(decisions, viewer)
     }

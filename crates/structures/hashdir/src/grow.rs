@@ -53,14 +53,15 @@ impl HashDir {
         let Some(next) = self.next_table(table, epochs, guard.core()) else {
             return Growth::Idle;
         };
-        // SAFETY: the next table is reached from this one, and becomes the directory's by us alone: it is not retired meanwhile.
+        // SAFETY: the next table is reached from this one, and becomes the directory's by us alone: it is not retired
+        // in the meantime.
         let next = unsafe { next.as_ref() };
         let from = self.upkeep.moved.get();
         let to = table.bucket_count().min(from.saturating_add(budget_buckets.max(1)));
         for index in from..to {
             for target in (index..next.bucket_count()).step_by(table.bucket_count()) {
-                // SAFETY: we hold the growth lock, so nobody else makes segments; the target is below the next table's number of
-                // buckets. Others learn of the buckets when this one is marked as moved.
+                // SAFETY: we hold the growth lock, so no one else makes segments; the target is below the next table's
+                // number of buckets. Others learn of the buckets when this one is marked as moved.
                 if unsafe { Table::ensure_segment(NonNull::from(next), guard.core(), target) }.is_err() {
                     self.upkeep.moved.set(index);
                     return Growth::Idle;
@@ -68,7 +69,7 @@ impl HashDir {
             }
             let bucket = table.bucket(index);
             let _lock = bucket.lock.lock(guard.core(), RANK_BUCKET, wait);
-            // Whoever was at it before may have died: after the mark, or in the middle of the chain.
+            // The one that was at it before may have died: after the mark, or in the middle of the chain.
             if !bucket.head().1 {
                 for target in (index..next.bucket_count()).step_by(table.bucket_count()) {
                     next.bucket(target).set_head(ptr::null_mut());
@@ -81,7 +82,7 @@ impl HashDir {
         if to < table.bucket_count() {
             return Growth::Moving;
         }
-        // Whoever dies from here on leaves it to the heir to say since when readers find the new table.
+        // A core that dies from here on leaves it to the heir to say since when readers find the new table.
         self.upkeep.settled_in.set(NOT_SETTLED);
         self.table.store(ptr::from_ref(next).cast_mut(), Ordering::Release);
         self.upkeep.settled_in.set(epochs.stamp());
@@ -158,7 +159,7 @@ fn move_chain(bucket: &Bucket, parity: usize, next: &Table) {
         bucket.mark_moved();
     }
     // SAFETY: the chain is ours, under its lock. Its entries' hashes lead to this bucket (the promise to `HashDir::new`), and so
-    // to new buckets that the caller has made, which nobody else uses before this one is marked.
+    // to new buckets that the caller has made, which no one else uses before this one is marked.
     while let Some(entry) = unsafe { head.as_ref() } {
         let target = next.bucket(entry.hash() as usize);
         let (target_head, _) = target.head();

@@ -4,7 +4,7 @@
 //! are often made in such runs, and used in them; then the next bucket's lines are on the page, and on the way into the
 //! cache, that the one before led to, whereas in a large directory each line of a bucket that is anywhere comes from memory.
 //! Such names never collide, if there are 256 buckets. Everything else about the hash is as random as the function is:
-//! which bucket a run begins at, and the upper half, by which names of one bucket are told apart.
+//! which bucket a run begins at, and the upper half, by which names of one bucket are distinguished.
 
 use core::hash::{BuildHasher, Hasher};
 
@@ -107,7 +107,7 @@ mod tests {
         ]
     }
 
-    /// Pairs of equal values, of so many as there would be by chance if each of `possible` values were as likely.
+    /// Pairs of equal values, of as many as there would be by chance if each of `possible` values were as likely.
     fn collisions_of_expected(values: impl Iterator<Item = u64>, possible: usize) -> f64 {
         let mut loads = HashMap::<u64, u64>::new();
         let count = values.map(|value| *loads.entry(value).or_default() += 1).count() as f64;

@@ -69,7 +69,7 @@ impl HashDir {
         }
     }
 
-    /// Lets a directory that nobody else knows take names, or none, as if it were dead.
+    /// Lets a directory that no one else knows take names, or none, as if it were dead.
     pub fn take_names(&self, takes: bool) {
         self.status.store(if takes { ALIVE } else { DEAD }, Ordering::Release);
     }

@@ -31,14 +31,14 @@
 //!
 //! **Kill** (rmdir): status ALIVE → KILLING; every bucket is locked once and must be empty: an insertion that began
 //! before has ended, a later one sees KILLING and waits without a lock; then the caller removes the name and the status
-//! becomes DEAD for ever, or ALIVE again.
+//! becomes DEAD forever, or ALIVE again.
 //!
 //! **Neighbours** (`key.rs`). Names that differ in their last byte alone lie in neighbouring buckets, so that runs of names
 //! (`file-10`, `file-11`, ...) never collide, and lead to memory that is near.
 //!
 //! **Growth** ([`HashDir::grow`], run by maintenance): bucket by bucket into a table of four times the size. Entries
 //! have two next pointers, used by alternate tables, so that a reader in an old chain is not disturbed; an old bucket
-//! is marked MOVED, and whoever comes later goes on to the new table. The next growth waits until no reader can be in
+//! is marked MOVED, and those who come later go on to the new table. The next growth waits until no reader can be in
 //! an old chain.
 //!
 //! **Listing** goes by cookie: the bit-reversed hash, with eight bits that tell equal ones apart. A bucket is a range of

@@ -186,8 +186,8 @@ impl Table {
 
     /// Atomic: where each segment's buckets are, null until they are made.
     fn segments(table: NonNull<Table>) -> NonNull<Segment<Bucket>> {
-        // SAFETY: tables are made by `allocate` alone, which takes memory for the table and the pointers behind it; the table is
-        // aligned at least as they are.
+        // SAFETY: tables are made by `allocate` alone, which takes memory for the table and the pointers after it; the
+        // table is aligned at least as they are.
         unsafe { table.add(1).cast() }
     }
 
@@ -199,7 +199,7 @@ impl Table {
         let class = Table::layout(segment_count).ok_or(OutOfMemory)?;
         let table = core.allocate(class)?.cast::<Table>();
         let next = AtomicPtr::new(ptr::null_mut());
-        // SAFETY: fresh memory for the table and the pointers behind it.
+        // SAFETY: fresh memory for the table and the pointers after it.
         unsafe {
             for index in 0..segment_count {
                 Table::segments(table).add(index).write(Segment::new(ptr::null_mut()));
@@ -237,7 +237,7 @@ impl Table {
     /// Gives a table and its segments back; entries are not touched.
     ///
     /// # Safety
-    /// The table came from `allocate`, and nobody uses it any more.
+    /// The table came from `allocate`, and no one uses it any more.
     pub(crate) unsafe fn free(core: &Core<'_>, table: NonNull<Table>) {
         // SAFETY: the caller's promise; counts and classes are those of the allocation.
         unsafe {
@@ -268,10 +268,11 @@ impl Table {
     pub(crate) fn bucket(&self, index: usize) -> &Bucket {
         let index = index & (self.bucket_count - 1);
         // SAFETY: the masked index is in bounds; segments live as long as their table. The segment was made: each bucket of a
-        // directory's first table before that was told of, and those of a next table before their old bucket was marked as
-        // moved (or before the mover, who asks too, goes on).
+        // directory's first table before that was published, and those of a next table before their old bucket was
+        // marked as moved (or before the mover, who asks too, goes on).
         unsafe {
-            // Relaxed: whoever asks was told of the buckets by an acquire load (of a moved bucket's head, or of the table).
+            // Relaxed: one that asks learned of the buckets by an acquire load (of a moved bucket's head, or of the
+            // table).
             let segment =
                 Table::segments(NonNull::from(self)).add(index / SEGMENT_BUCKETS).as_ref().load(Ordering::Relaxed);
             debug_assert!(!segment.is_null(), "buckets are made before they are announced");
@@ -279,7 +280,7 @@ impl Table {
         }
     }
 
-    /// All buckets that have been made. More may come meanwhile, unless growth is kept away.
+    /// All buckets that have been made. More may come in the meantime, unless growth is kept away.
     pub(crate) fn made_buckets(&self) -> impl Iterator<Item = &Bucket> {
         let (segments, buckets) = (self.bucket_count.div_ceil(SEGMENT_BUCKETS), self.bucket_count.min(SEGMENT_BUCKETS));
         let made = (0..segments).filter_map(move |index| {
@@ -301,7 +302,7 @@ impl Table {
 /// Called once per retired object, by that callback.
 pub unsafe fn free_retired(core: &Core<'_>, kind: RetiredKind, object: NonNull<Retired>) -> bool {
     // SAFETY: objects of our kinds are retired with the links of entries and tables, respectively, and once (the promise to
-    // `retire`); whoever could still find them was pinned, and is no more.
+    // `retire`); those who could still find them were pinned, and are no more.
     unsafe {
         match kind {
             KIND_ENTRY => Entry::free(core, Entry::of_link(object)),

@@ -20,7 +20,7 @@ use crate::dir::HashDir;
 use crate::entry::Entry;
 use crate::key::Key;
 
-/// Room for one of many names, with what the caller keeps beside it.
+/// Room for one of many names, with what the caller keeps with it.
 #[derive(Default)]
 pub struct LockedName<'g, T> {
     /// The caller's.
@@ -132,7 +132,7 @@ impl<T> LockedName<'_, T> {
     fn entry(&self) -> &Entry {
         let entry = self.entry.expect("only a name that exists can be changed");
         // SAFETY: found in the call whose guard the chain keeps, so it lives. That the bucket is still locked is the promise to
-        // `HashDir::new` about room: a lock stands beside the first name of its bucket only.
+        // `HashDir::new` about room: a lock stands next to the first name of its bucket only.
         let entry = unsafe { entry.as_ref() };
         assert!(self.prepared.is_none() && entry.is_present(), "a name is changed once");
         entry

@@ -14,7 +14,7 @@ use sync::{Wait, WaitReason};
 
 const NAMES: usize = 24;
 
-/// Waits for a while, and then takes it that nobody will come.
+/// Waits for a while, and then takes it that no one will come.
 struct Patience;
 
 impl Wait for Patience {

@@ -43,7 +43,7 @@ enum Operation {
     List(usize),
     /// Removes the second directory, or changes its mind.
     Kill(bool),
-    /// So many buckets.
+    /// This many buckets.
     Grow(usize),
     Maintain,
     /// The thread's core goes off-line.
@@ -302,7 +302,7 @@ impl<'a> Round<'a> {
         })
     }
 
-    /// What a listing told of names that may come and go; fillers must all be told once.
+    /// What a listing gave of names that may come and go; fillers must all be listed once.
     fn list(&self, guard: &Guard, dir: usize) -> Vec<Step> {
         let (mut steps, mut fillers) = (vec![], vec![]);
         let mut from = Some(FIRST_COOKIE);

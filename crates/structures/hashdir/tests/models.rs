@@ -295,7 +295,7 @@ fn growth_hides_nothing(first: bool) {
     assert_eq!(world.value(&guard, &comes), Some(2));
 }
 
-/// Two names exchange what they lead to, as many names change: nobody sees one changed and the other not.
+/// Two names exchange what they lead to, as many names change: no one sees one changed and the other not.
 fn many_are_seen_whole(first: bool) {
     let (a, b) = (key("a", 0), key("b", 1));
     let world = World::new(2, &[(a, 1), (b, 2)]);

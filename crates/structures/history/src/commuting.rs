@@ -10,9 +10,9 @@ pub type CallPlace = (usize, usize);
 
 /// Whether each call of a plan, a list for each thread, meets one of another thread with which it does not commute: in some
 /// order of all calls, or of some of them, the outcomes are others when the two change places. (Of some: a pipe's last
-/// writer that goes is not seen by a reader who finds bytes, and it is if they had not come.) Of two equal calls nobody can see
-/// which came first, and yet one of them may be lost: they count as such if two leave what one does not. `outcomes`
-/// makes calls in an order, and returns what they returned and what can be seen of what is left.
+/// writer that goes is not seen by a reader who finds bytes, and it is if they had not come.) Of two equal calls no one
+/// can see which came first, and yet one of them may be lost: they count as such if two leave what one does not.
+/// `outcomes` makes calls in an order, and returns what they returned and what can be seen of what is left.
 pub fn no_call_commutes<C: PartialEq, R: PartialEq, S: PartialEq>(
     plan: &[Vec<C>],
     outcomes: impl Fn(&[CallPlace]) -> (R, S),

@@ -3,7 +3,7 @@
 //!
 //! A call is one step of the reference, or, where POSIX or Linux does not make it atomic, several: each happens at some
 //! moment between the call's begin and its end, in their order. That is how a relaxed specification is written down. What
-//! goes before a step and is seen by nobody, a walk along a path for instance, happens at moments of its own.
+//! goes before a step and is seen by no one, a walk along a path for instance, happens at moments of its own.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -26,7 +26,8 @@ pub fn is_linearisable<S: State>(threads: &[Vec<Event<S::Step>>], start: &S) -> 
 /// Lets nothing pass that [`is_linearisable`] does not explain.
 ///
 /// # Panics
-/// Without an order; then what happened is told: by `calls`, and the steps of each event, in the order in which they began.
+/// Without an order; then what happened is printed: by `calls`, and the steps of each event, in the order in which they
+/// began.
 pub fn expect_order<S: State<Step: Debug>>(
     round: u64,
     threads: &[Vec<Event<S::Step>>],

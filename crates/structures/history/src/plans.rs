@@ -9,8 +9,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::rounds::{is_asked_for, is_long};
 
-/// Plans for so many threads of calls of one to three kinds, at most so many each. Where all kinds are drawn at once, two of one
-/// kind hardly meet ("swarm testing": Groce et al., ISSTA 2012).
+/// Plans for this many threads of calls of one to three kinds, at most this many each. Where all kinds are drawn at
+/// once, two of one kind hardly meet ("swarm testing": Groce et al., ISSTA 2012).
 pub fn of_few_kinds<C: Clone + Debug, K: PartialEq>(
     calls: impl Strategy<Value = C>,
     kind: impl Fn(&C) -> K + Clone,
@@ -33,8 +33,8 @@ pub fn of_few_kinds<C: Clone + Debug, K: PartialEq>(
     })
 }
 
-/// Plans of two or three calls in all, of two threads or three, and of a call beside two of which the first comes again: what changes and
-/// changes back. To be overtaken ([`overtake`](crate::overtake)).
+/// Plans of two or three calls in all, of two threads or three, and of a call with two of which the first comes again:
+/// what changes and changes back. To be overtaken ([`overtake`](crate::overtake)).
 pub fn of_few_calls<C: Clone + Debug>(calls: impl Strategy<Value = C>) -> impl Strategy<Value = Vec<Vec<C>>> {
     // Which of three calls each thread makes.
     let shapes: &[&[&[usize]]] = &[
@@ -58,7 +58,8 @@ pub fn pairs<C: Clone>(calls: &[C]) -> impl Iterator<Item = Vec<Vec<C>>> {
     calls.iter().enumerate().flat_map(with)
 }
 
-/// Each of these calls beside every two of another thread, to be overtaken by both ([`overtake_first`](crate::overtake_first)).
+/// Each of these calls with every two of another thread, to be overtaken by both
+/// ([`overtake_first`](crate::overtake_first)).
 pub fn beside_two<C: Clone>(calls: &[C]) -> impl Iterator<Item = Vec<Vec<C>>> {
     let two = |first: &C| calls.iter().map(|second| vec![first.clone(), second.clone()]).collect::<Vec<_>>();
     let beside = move |call: &C| {

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 /// and a thousand take less than a second.
 const USUAL_TIME: Duration = Duration::from_millis(300);
 
-/// Numbers of rounds: so many at least, and more while there is time.
+/// Numbers of rounds: this many at least, and more while there is time.
 #[derive(Clone, Debug)]
 pub struct Rounds {
     next: u64,
     least_end: u64,
     time: Duration,
-    /// Whether nobody has said how long.
+    /// Whether no one has said how long.
     is_usual: bool,
     began: Option<Instant>,
 }
 
 impl Rounds {
-    /// With so many times the usual time, unless `HISTORIES_MS` says how long: where faults were found last.
+    /// With this many times the usual time, unless `HISTORIES_MS` says how long: where faults were found last.
     #[must_use]
     pub fn longer(mut self, factor: u32) -> Rounds {
         if self.is_usual {
@@ -54,7 +54,7 @@ impl Iterator for Rounds {
     }
 }
 
-/// The rounds of a test: so many at least, and more in the time that there is (`HISTORIES_MS` milliseconds), unless
+/// The rounds of a test: this many at least, and more in the time that there is (`HISTORIES_MS` milliseconds), unless
 /// `HISTORIES` says how many, or which (`first..end`).
 ///
 /// # Panics
@@ -79,8 +79,8 @@ pub fn rounds(count: u64) -> Rounds {
 }
 
 /// The rounds of a test whose plans are run some hundred times each ([`overtake`](crate::overtake)): as [`rounds`], but that `HISTORIES=N`
-/// stands for a hundredth of so many, or `count` if that is more. Where threads are the system's nobody chooses who is
-/// overtaken: there they are `count` and no longer than usual.
+/// stands for a hundredth of that many, or `count` if that is more. Where threads are the system's no one chooses who
+/// is overtaken: there they are `count` and no longer than usual.
 ///
 /// # Panics
 /// As [`rounds`].

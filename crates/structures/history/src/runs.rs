@@ -56,7 +56,7 @@ pub fn told<O: Debug, R: Debug>(made: &[Vec<Made<O, R>>]) -> String {
 /// In each round, draws a plan as its number says, and runs `check` on it in a schedule. Prints how many there were.
 ///
 /// # Panics
-/// If a check does; then the round and its plan are told.
+/// If a check does; then the round and its plan are printed.
 pub fn explore<P, S>(
     rounds: impl IntoIterator<Item = u64, IntoIter: 'static>,
     plans: impl Fn(u64) -> S + 'static,
@@ -153,11 +153,11 @@ where
     repeat(rounds, plan, check);
 }
 
-/// What so many searches of one plan do not show needs more switches than they make.
+/// What this many searches of one plan do not show needs more switches than they make.
 #[cfg(shuttle)]
 const MOST_SEARCHES_OF_A_PLAN: u64 = 20;
 
-/// Runs `check` on one plan in so many schedules.
+/// Runs `check` on one plan in this many schedules.
 ///
 /// # Panics
 /// As [`explore`].
@@ -170,7 +170,7 @@ where
     Running::default().of(same, Arc::new(check), threads::run);
 }
 
-/// Which round runs: told if a check panics.
+/// Which round runs: printed if a check panics.
 struct Running<P: Debug>(Arc<Mutex<Round<P>>>);
 
 struct Round<P> {

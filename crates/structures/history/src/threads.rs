@@ -1,5 +1,5 @@
-//! Threads of a test: the system's, or, under `--cfg shuttle`, threads of which one runs at a time, chosen anew at any access
-//! to an atomic, the same for the same seed.
+//! Threads of a test: the system's, or, under `--cfg shuttle`, threads of which one runs at a time, chosen again at any
+//! access to an atomic, the same for the same seed.
 
 #[cfg(not(shuttle))]
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ pub struct Barrier(shuttle::sync::Barrier, usize);
 
 #[cfg(shuttle)]
 impl Barrier {
-    /// For so many threads.
+    /// For this many threads.
     pub fn new(count: usize) -> Barrier {
         Barrier(shuttle::sync::Barrier::new(count), count)
     }
@@ -52,14 +52,14 @@ impl Clock {
         Clock(AtomicU64::new(first))
     }
 
-    /// A moment after all that were told before.
+    /// A moment after all that were given before.
     pub fn now(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
 }
 
 /// What a test keeps under a mutex. Asks again and again: waiting is in the part of the standard library that comes without
-/// instrumentation, and whoever has waited there races with the one that let go, says ThreadSanitizer.
+/// instrumentation, and a thread that has waited there races with the one that let go, says ThreadSanitizer.
 ///
 /// # Panics
 /// If a thread panicked while it held the mutex.

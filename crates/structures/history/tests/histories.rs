@@ -1,4 +1,4 @@
-//! Rounds can be told apart and repeated: a failure of which only the number is known can be looked at.
+//! Rounds can be distinguished and repeated: a failure of which only the number is known can be looked at.
 #![cfg(shuttle)]
 
 use std::panic::catch_unwind;
@@ -89,7 +89,7 @@ fn who_is_overtaken_may_get_past_the_others() {
     assert!(!locked(false));
 }
 
-/// Who tries again and again without waiting lets others run in the end, and threads that never end are told so.
+/// Who tries again and again without waiting lets others run in the end, and threads that never end learn so.
 #[test]
 fn threads_that_wait_for_each_other_without_saying_so_end() {
     let passed = |in_the_end: bool| {

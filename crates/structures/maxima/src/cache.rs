@@ -22,8 +22,8 @@ pub struct MaximaConfig {
 
 /// What a core keeps for itself.
 struct Own<const WORDS: usize> {
-    /// The first so many places of the list hold indices: those of all slots that hold an object, each once, so that a flush
-    /// visits no others.
+    /// The first `used` places of the list hold indices: those of all slots that hold an object, each once, so that a
+    /// flush visits no others.
     used: OwnWord<u32>,
     list: *mut u32,
     /// An object that the core has read since its last flush by asking all cores, if it did.
@@ -129,7 +129,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
         }
     }
 
-    /// Gives the object a slot of the core's cache: [`Maxima::raise_prepared`] then waits for nobody, so that it may be
+    /// Gives the object a slot of the core's cache: [`Maxima::raise_prepared`] then waits for no one, so that it may be
     /// called under locks that a reset waits for.
     ///
     /// # Safety
@@ -210,7 +210,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
     }
 
     /// The slot is about to be given up: tells whether its object has the core on its list, for [`Maxima::strike`] once the object
-    /// has the words. Whoever dies in between leaves a core on a list that has no part.
+    /// has the words. A death in between leaves a core on a list that has no part.
     #[inline]
     fn begin_to_leave(core: &Core<'_>, slot: &Slot<WORDS>) -> bool {
         let was_noted = slot.is_noted() && slot.set_noted(false);
@@ -385,7 +385,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
         }
     }
 
-    /// The words of an object in one generation on the cores below a limit, if no slot changed meanwhile.
+    /// The words of an object in one generation on the cores below a limit, if no slot changed in the meantime.
     #[inline]
     fn collect_twice(&self, object: &Maximum<WORDS>, generation: u64, limit: usize) -> Option<[u64; WORDS]> {
         if limit > Holders::FEW_CORES {
@@ -424,8 +424,8 @@ impl<const WORDS: usize> Maxima<WORDS> {
         // Pairs with the release fence in `Sequence::change`: a word of a change is seen with its odd number or later.
         fence(Ordering::Acquire);
         let same = !first.changing && self.collect(object, generation, limit) == first;
-        // The generation is looked at after all words, and so is the limit: whoever built upon the work of a core that came
-        // on-line meanwhile shows us the new limit with what he did.
+        // The generation is looked at after all words, and so is the limit: one that built upon the work of a core that
+        // came on-line in the meantime shows us the new limit with what it did.
         fence(Ordering::Acquire);
         (same && self.slots.limit_seen() == limit).then_some(first.words)
     }
@@ -483,7 +483,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
     }
 
     /// Part of maintenance, before the core flushes: goes on with the list of holders of an object for which it has asked all
-    /// cores, if there is one. `round` is one of the rounds in which cores report behind their maintenance, as for
+    /// cores, if there is one. `round` is one of the rounds in which cores report after their maintenance, as for
     /// [`Holders::narrow`]; none if that is not known of this core.
     #[inline]
     pub fn narrow(&self, core: &Core<'_>, round: impl FnOnce() -> Option<u64>) {
@@ -542,7 +542,7 @@ impl<const WORDS: usize> Maxima<WORDS> {
         let mut kept = 0;
         for place in 0..own.used.get() as usize {
             // SAFETY: the first `used` places of the list were written by `list_slot`, with indices of slots; the place is not
-            // behind the one that is read. Who dies in between leaves the list to be made anew.
+            // after the one that is read. Who dies in between leaves the list to be made again.
             unsafe {
                 let index = *own.list.add(place);
                 let slot = table.add(index as usize).as_ref();

@@ -30,7 +30,7 @@ pub struct Floor<const WORDS: usize> {
 }
 
 /// A change to come that is marked, in its generation: until it ends, readers ask whether it has happened. The words may be
-/// raised meanwhile. Ends with [`Mark::raise`], [`Mark::reset`], or dropped, as if there had been none.
+/// raised in the meantime. Ends with [`Mark::raise`], [`Mark::reset`], or dropped, as if there had been none.
 #[must_use = "dropped, it ends"]
 pub struct Mark<'o, const WORDS: usize> {
     object: &'o Maximum<WORDS>,
@@ -106,7 +106,7 @@ impl<const WORDS: usize> Maximum<WORDS> {
         (is_marked && is_as_before(self.lock.holder()?)).then_some(generation)
     }
 
-    /// Marks a change to come. Until it ends nobody else changes the object's own words; see [`Mark`].
+    /// Marks a change to come. Until it ends no one else changes the object's own words; see [`Mark`].
     pub fn mark<'o>(&'o self, core: &'o Core<'_>, wait: &impl Wait) -> Mark<'o, WORDS> {
         let lock = self.lock(core, wait);
         self.generation.store(self.generation.load(Ordering::Relaxed) | MARKED, Ordering::Release);
@@ -121,7 +121,7 @@ impl<const WORDS: usize> Maximum<WORDS> {
         self.is_still(floor.generation)
     }
 
-    /// Sets the words of an object that nobody but the caller knows; what it has raised before is forgotten.
+    /// Sets the words of an object that no one but the caller knows; what it has raised before is forgotten.
     pub fn set_unshared(&self, words: [u64; WORDS]) {
         self.settle(words);
     }
@@ -130,7 +130,7 @@ impl<const WORDS: usize> Maximum<WORDS> {
         self.lock.lock(core, const { rank(WORDS) }, wait)
     }
 
-    /// The generation in which whoever raises now does so.
+    /// The generation in which those who raise now do so.
     #[inline]
     pub(crate) fn raising_generation(&self) -> u64 {
         (self.generation.load(Ordering::Acquire) + 1) & !RESETTING

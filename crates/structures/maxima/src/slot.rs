@@ -148,7 +148,7 @@ impl<const WORDS: usize> Slot<WORDS> {
         }
     }
 
-    /// Raises `least` to what the slot says about `object` in `generation`; not if it changes meanwhile.
+    /// Raises `least` to what the slot says about `object` in `generation`; not if it changes in the meantime.
     #[inline]
     pub(crate) fn raise_least(&self, object: *const Maximum<WORDS>, generation: u64, least: &mut [u64; WORDS]) {
         let moment = self.sequence.now();

@@ -1,5 +1,5 @@
-//! Deaths in raising and in flushes: nothing that was raised is lost, and nobody writes behind the list of slots in use, in caches
-//! of the default size too.
+//! Deaths in raising and in flushes: nothing that was raised is lost, and no one writes past the list of slots in use,
+//! in caches of the default size too.
 #![cfg(all(shuttle, unix))]
 
 use maxima::{Maxima, MaximaConfig, Maximum};

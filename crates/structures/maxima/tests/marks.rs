@@ -1,4 +1,4 @@
-//! Changes that are marked before they happen: what others read meanwhile, and what is left of them.
+//! Changes that are marked before they happen: what others read in the meantime, and what is left of them.
 #![cfg(not(any(loom, shuttle)))]
 
 use maxima::{Maxima, MaximaConfig, Maximum};
@@ -12,7 +12,7 @@ fn with_maxima(slots_per_core: usize, test: impl FnOnce(&World, &Maxima<2>)) {
 }
 
 fn raise(maxima: &Maxima<2>, core: &Core, object: &Maximum<2>, words: [u64; 2]) {
-    // SAFETY: objects of these tests live in the arena for ever.
+    // SAFETY: objects of these tests live in the arena forever.
     unsafe { maxima.raise(core, object, words, &Spin) };
 }
 
@@ -32,7 +32,7 @@ fn a_marked_change_leaves_the_words_to_those_who_know_that_it_has_not_happened()
         assert_eq!(object.floor_beside_marks(not_yet).unwrap().words, [5, 5]);
         raise(maxima, &zero, object, [6, 8]);
         assert_eq!(maxima.read_beside_marks(object, &Spin, not_yet), [7, 8]);
-        // SAFETY: the object lives in the arena for ever.
+        // SAFETY: the object lives in the arena forever.
         assert_eq!(unsafe { maxima.read_after_fence_beside_marks(&zero, object, &Spin, not_yet) }, [7, 8]);
         assert_eq!(maxima.read_marked(&mark, &Spin), [7, 8]);
         drop(mark);

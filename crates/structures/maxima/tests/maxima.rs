@@ -19,7 +19,7 @@ fn with_maxima(slots_per_core: usize, test: impl FnOnce(&Arena, &Maxima<2>)) {
 }
 
 fn raise(maxima: &Maxima<2>, core: &Core, object: &Maximum<2>, words: [u64; 2]) {
-    // SAFETY: objects of these tests live in the arena for ever.
+    // SAFETY: objects of these tests live in the arena forever.
     unsafe { maxima.raise(core, object, words, &Spin) };
 }
 
@@ -153,7 +153,7 @@ fn a_dead_owners_reset_is_completed() {
     });
 }
 
-/// Ends all turns if its thread fails: those that wait for theirs would wait for ever.
+/// Ends all turns if its thread fails: those that wait for theirs would wait forever.
 struct Turns<'a>(&'a AtomicU64);
 
 impl Turns<'_> {

@@ -133,7 +133,7 @@ fn a_holder_that_comes(order: &'static [usize]) {
     });
 }
 
-/// A raise beside a reset: it counts as before or as after.
+/// A raise during a reset: it counts as before or as after.
 fn reset(order: &'static [usize]) {
     run(order, 2, |arena, _| {
         let object = arena.place(Maximum::new([8])).unwrap();

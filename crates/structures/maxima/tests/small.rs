@@ -18,7 +18,7 @@ fn what_is_raised_is_read_and_what_is_reset_is_lower() {
                 let core = world.core(number);
                 for round in 1..=12 {
                     let object = objects[round as usize % 4];
-                    // SAFETY: the objects live in the arena for ever.
+                    // SAFETY: the objects live in the arena forever.
                     unsafe { maxima.raise(&core, object, [round, round + number as u64], &Spin) };
                     let [first, second] = maxima.read(object, &Spin);
                     assert!(first >= round && second >= round);

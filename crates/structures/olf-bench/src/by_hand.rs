@@ -1,5 +1,5 @@
-//! What a removal and an insertion cost at least without locks, if nobody else changed anything: one compare and exchange
-//! each on links without marks, under a guard. Not a list that threads could share.
+//! What a removal and an insertion cost at least without locks, if no one else changed anything: one compare and
+//! exchange each on links without marks, under a guard. Not a list that threads could share.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -17,7 +17,7 @@ pub struct Node {
     _rest: [u64; REST],
 }
 
-/// Words of an item behind key and link.
+/// Words of an item after key and link.
 pub const REST: usize = size_of::<Slot<Item>>() / size_of::<u64>() - 2;
 
 const _: () = assert!(size_of::<Node>() == size_of::<Slot<Item>>());

@@ -20,7 +20,7 @@ impl Effort {
     }
 }
 
-/// A way to do something, by its name: makes so many operations, and says how long they took.
+/// A way to do something, by its name: makes this many operations, and says how long they took.
 pub type Way<'w> = (&'static str, Box<dyn FnMut(usize) -> Duration + 'w>);
 
 /// A way whose operations are timed in a row; each gets its number.
@@ -59,8 +59,8 @@ pub enum Span {
     Marked,
 }
 
-/// A way to do something in several threads: makes what they share, runs so many threads, and says how many operations each
-/// has made.
+/// A way to do something in several threads: makes what they share, runs this many threads, and says how many
+/// operations each has made.
 pub type ThreadedWay<'w> = (&'static str, Box<dyn Fn(usize, Span) -> Vec<u64> + 'w>);
 
 /// What is compared, and its ways.
@@ -69,7 +69,7 @@ pub type Comparison = (String, Vec<ThreadedWay<'static>>);
 /// Runs threads that begin together: each makes what it needs by `begin`, and calls that until the time is over. Returns how
 /// many operations each has made.
 pub fn run_threads<L: FnMut()>(threads: usize, span: Span, begin: impl Fn(usize) -> L + Sync) -> Vec<u64> {
-    /// So many operations between two looks at the clock's flag.
+    /// This many operations between two looks at the clock's flag.
     const ROW: u64 = 16;
     /// More than `commutant scale` counts.
     const MARKED: u64 = 1 << 16;

@@ -1,5 +1,5 @@
-//! The list of Harris and Michael: a node is marked in its own link, then unlinked by whoever meets it. Each insertion
-//! allocates a node, each removal gives one to a reclamation.
+//! The list of Harris and Michael: a node is marked in its own link, then unlinked by the one that meets it. Each
+//! insertion allocates a node, each removal gives one to a reclamation.
 //!
 //! After Michael, *High Performance Dynamic Lock-Free Hash Tables and List-Based Sets* (SPAA 2002), figures 7 to 9.
 
@@ -164,7 +164,7 @@ impl<R: Reclaim> Set for List<R> {
                     continue;
                 }
                 if !self.unlink(local, place.before, node, place.next) {
-                    // Whoever comes by does it.
+                    // One that comes by does it.
                     self.find(local, key);
                 }
                 return true;
@@ -177,7 +177,7 @@ impl<R> Drop for List<R> {
     fn drop(&mut self) {
         let mut address = *self.head.0.get_mut();
         while let Some(node) = NonNull::new(ptr::with_exposed_provenance_mut::<Node>(address & !REMOVED)) {
-            // SAFETY: nobody else has the list, and each node in it is of a box.
+            // SAFETY: no one else has the list, and each node in it is of a box.
             let node = unsafe { Box::from_raw(node.as_ptr()) };
             address = node.next.load(Ordering::Relaxed);
         }

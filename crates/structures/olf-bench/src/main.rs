@@ -1,10 +1,11 @@
-//! What lists and maps of crate `olf` cost beside others. Prints a line of JSON for each figure; `make bench-olf` reads them.
+//! What lists and maps of crate `olf` cost compared with others. Prints a line of JSON for each figure; `make
+//! bench-olf` reads them.
 //!
 //! ```text
 //! olf-bench                all figures: some two minutes
 //! olf-bench --quick        the same with so few operations that the figures mean nothing: for tests
 //! olf-bench moves mixes    these parts alone
-//! olf-bench marked WHAT WAY THREADS    so many threads whose operations are marked, for `commutant scale`
+//! olf-bench marked WHAT WAY THREADS    this many threads whose operations are marked, for `commutant scale`
 //! ```
 //!
 //! Ways that are held against each other take turns, round by round, so that what else the machine does meets all of them.

@@ -18,7 +18,7 @@ pub const KEYS: u64 = 2_048;
 pub struct Buckets(Vec<spin::List>);
 
 impl Buckets {
-    /// So many.
+    /// This many.
     pub fn new(count: u64) -> Buckets {
         Buckets((0..count).map(|_| spin::List::new()).collect())
     }

@@ -42,7 +42,7 @@ pub fn sorted(here: &Here<'static>, keys: impl IntoIterator<Item = u64>) -> Sort
     list
 }
 
-/// A map with room for so many keys, and these in it.
+/// A map with room for this many keys, and these in it.
 pub fn map(here: &Here<'static>, room: usize, keys: impl IntoIterator<Item = u64>) -> Map<'static, ByKey> {
     let map = Map::new(here.domain()).expect("a map");
     map.reserve(here, room).expect("memory");

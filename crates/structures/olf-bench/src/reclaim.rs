@@ -29,7 +29,7 @@ pub trait Reclaim {
     unsafe fn retire(&self, node: NonNull<Node>);
 }
 
-/// So many nodes are kept before some are freed.
+/// This many nodes are kept before some are freed.
 const KEPT: usize = 64;
 /// Deferred: by the epochs of crate `epoch`, which `olf` has as well.
 pub struct Deferred {
@@ -91,14 +91,14 @@ static LEFT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 impl Hazards {
     fn free_what_nobody_holds(&self) {
-        // SeqCst: whoever has a number by now announces with it behind this, and looks again.
+        // SeqCst: one that has a number by now announces with it after this, and looks again.
         let used = NUMBERS.load(Ordering::SeqCst);
         let held: Vec<usize> =
             HELD[..used].iter().flat_map(|held| held.0.each_ref()).map(|held| held.load(Ordering::SeqCst)).collect();
         self.retired.borrow_mut().retain(|node| {
             let is_held = held.contains(&node.addr().get());
             if !is_held {
-                // SAFETY: a box that was retired; no list leads to it, and nobody holds it.
+                // SAFETY: a box that was retired; no list leads to it, and no one holds it.
                 drop(unsafe { Box::from_raw(node.as_ptr()) });
             }
             is_held

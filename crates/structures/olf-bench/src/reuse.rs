@@ -1,4 +1,4 @@
-//! An item that goes into a list and out again, beside others: the same one each time, and a new one each time.
+//! An item that goes into a list and out again, with others: the same one each time, and a new one each time.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -16,7 +16,7 @@ pub fn measure(effort: Effort) {
     [2, 10].into_iter().for_each(|length| first(effort, length));
 }
 
-/// The item goes behind so many others.
+/// The item goes after this many others.
 fn again(effort: Effort, length: u64) {
     let last = 2 * length;
     let others = || (0..length).map(|key| 2 * key);

@@ -23,7 +23,7 @@ struct Node {
 pub struct Lock(AtomicBool);
 
 impl Lock {
-    /// A lock that nobody has.
+    /// A lock that no one has.
     pub const fn new() -> Lock {
         Lock(AtomicBool::new(false))
     }
@@ -53,7 +53,7 @@ struct Locked {
     head: UnsafeCell<*mut Node>,
 }
 
-// SAFETY: the head and all nodes behind it are touched under the lock alone.
+// SAFETY: the head and all nodes after it are touched under the lock alone.
 unsafe impl Sync for List {}
 // SAFETY: as above.
 unsafe impl Send for List {}

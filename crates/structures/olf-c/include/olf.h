@@ -58,7 +58,7 @@ typedef struct olf_steps olf_steps; /* What olf_atomically gives to its body. */
 /* What an error number means, in a line that lives as long as the program. */
 const char *olf_reason(int error);
 
-/* Makes a domain for so many threads (1 to 255) and lists (1 to 524287) at once. */
+/* Makes a domain for this many threads (1 to 255) and lists (1 to 524287) at once. */
 int olf_domain_new(size_t threads, size_t lists, olf_domain **made);
 
 /* Gives a domain up, and frees what was retired in it. Returns -EBUSY while it has threads or lists. No count of an item of
@@ -71,11 +71,11 @@ int olf_enter(olf_domain *domain, olf_thread **made);
 /* Ends the thread's part in its domain. */
 int olf_leave(olf_thread *thread);
 
-/* Frees what was retired and is looked at by nobody any more. To be called between operations, every now and then. Returns 1
- * if something is left, 0 if not. */
+/* Frees what was retired and is looked at by no one any more. To be called between operations, every now and then.
+ * Returns 1 if something is left, 0 if not. */
 int olf_maintain(olf_thread *thread);
 
-/* Of what nobody reaches any more: gets the link, whose memory is the caller's again. Called by olf_maintain in any
+/* Of what no one reaches any more: gets the link, whose memory is the caller's again. Called by olf_maintain in any
  * thread, and by olf_domain_free; must not call anything of this library. */
 typedef void (*olf_free)(olf_link *);
 
@@ -87,8 +87,8 @@ int olf_link_init(olf_domain *domain, olf_link *link, uint64_t key, olf_free fre
 /* Gives the caller one more count of an item of which the caller has one. */
 int olf_hold(olf_thread *thread, olf_link *link);
 
-/* Ends a count of the caller's. The last one makes olf_maintain call what olf_link_init was given, once nobody reaches the
- * item. */
+/* Ends a count of the caller's. The last one makes olf_maintain call what olf_link_init was given, once no one reaches
+ * the item. */
 int olf_retire(olf_thread *thread, olf_link *link);
 
 /* Makes an empty list in the order of keys: for some twenty items. */
@@ -126,16 +126,16 @@ int olf_move(olf_thread *thread, olf_list *from, olf_list *to, uint64_t key);
  * -EEXIST if one would then hold a key twice, -ELOOP for one list twice. */
 int olf_swap(olf_thread *thread, olf_list *list, uint64_t key, olf_list *other, uint64_t its_key);
 
-/* Puts an item behind all others of a list, or before them if at_front is not zero, and takes the caller's count of it. Returns
- * -EBUSY if it stands in a doubly linked list; then the count stays the caller's. */
+/* Puts an item after all others of a list, or before them if at_front is not zero, and takes the caller's count of it.
+ * Returns -EBUSY if it stands in a doubly linked list; then the count stays the caller's. */
 int olf_push(olf_thread *thread, olf_list *list, olf_link *link, int at_front);
 
 /* Takes the last item of a list, or the first one if at_front is not zero, and gives the caller the list's count of it. Returns
  * -ENOENT if the list is empty. */
 int olf_pop(olf_thread *thread, olf_list *list, int at_front, olf_link **taken);
 
-/* Takes an item out of a list, wherever it stands there, and gives the caller the list's count of it beside the one that the
- * caller has. Returns -ENOENT if it does not stand there. */
+/* Takes an item out of a list, wherever it stands there, and gives the caller the list's count of it in addition to
+ * the one that the caller has. Returns -ENOENT if it does not stand there. */
 int olf_take(olf_thread *thread, olf_list *list, olf_link *link);
 
 /* Moves an item, of which the caller has a count, from a list to the back of another, or to its front if at_front is not zero.

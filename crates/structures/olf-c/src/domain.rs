@@ -67,7 +67,7 @@ impl olf_thread {
     }
 }
 
-/// Makes a domain for so many threads (1 to 255) and lists (1 to 524287) at once.
+/// Makes a domain for this many threads (1 to 255) and lists (1 to 524287) at once.
 ///
 /// # Safety
 /// As for every call.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn olf_domain_free(domain: *mut olf_domain) -> c_int {
         Ok(())
     });
     if checked.is_ok() {
-        // SAFETY: made in `olf_domain_new`, and in nobody's use.
+        // SAFETY: made in `olf_domain_new`, and in no one's use.
         drop(unsafe { Box::from_raw(domain) });
     }
     border::number(checked)
@@ -149,8 +149,8 @@ pub unsafe extern "C" fn olf_leave(thread: *mut olf_thread) -> c_int {
     }))
 }
 
-/// Frees what was retired and is looked at by nobody any more. To be called between operations, every now and then. Returns 1
-/// if something is left, 0 if not.
+/// Frees what was retired and is looked at by no one any more. To be called between operations, every now and then.
+/// Returns 1 if something is left, 0 if not.
 ///
 /// # Safety
 /// As for every call.

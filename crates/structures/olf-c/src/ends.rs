@@ -9,8 +9,8 @@ use crate::link::{borrowed, olf_link};
 use crate::lists::{both, olf_list};
 use crate::reason::{OLF_ABSENT, OLF_BUSY, OLF_INVALID, of_move};
 
-/// Puts an item behind all others of a list, or before them if at_front is not zero, and takes the caller's count of it. Returns
-/// -EBUSY if it stands in a doubly linked list; then the count stays the caller's.
+/// Puts an item after all others of a list, or before them if at_front is not zero, and takes the caller's count of it.
+/// Returns -EBUSY if it stands in a doubly linked list; then the count stays the caller's.
 ///
 /// # Safety
 /// As for every call.
@@ -62,8 +62,8 @@ pub unsafe extern "C" fn olf_pop(
     border::number(outcome)
 }
 
-/// Takes an item out of a list, wherever it stands there, and gives the caller the list's count of it beside the one that the
-/// caller has. Returns -ENOENT if it does not stand there.
+/// Takes an item out of a list, wherever it stands there, and gives the caller the list's count of it in addition to
+/// the one that the caller has. Returns -ENOENT if it does not stand there.
 ///
 /// # Safety
 /// As for every call.

@@ -10,7 +10,7 @@ use crate::border::{self, Handle, Seal};
 use crate::domain::{olf_domain, olf_thread};
 use crate::reason::OLF_INVALID;
 
-/// Of what nobody reaches any more: gets the link, whose memory is the caller's again. Called by olf_maintain in any
+/// Of what no one reaches any more: gets the link, whose memory is the caller's again. Called by olf_maintain in any
 /// thread, and by olf_domain_free; must not call anything of this library.
 pub type olf_free = Option<unsafe extern "C" fn(*mut olf_link)>;
 
@@ -23,7 +23,7 @@ pub struct olf_link {
 /// As `olf.h` has it.
 const WORDS: usize = 20;
 
-/// What lies in a link, behind its count.
+/// What lies in a link, after its count.
 pub(crate) struct Linked {
     seal: Seal,
     pub(crate) key: u64,
@@ -97,11 +97,11 @@ pub unsafe extern "C" fn olf_link_init(
     /// `item` was made below.
     unsafe fn freed(item: NonNull<Item>) {
         let slot = item.cast::<olf_link>();
-        // SAFETY: an item that was made below and that nobody else reaches; `Linked` needs no drop.
+        // SAFETY: an item that was made below and that no one else reaches; `Linked` needs no drop.
         let linked = unsafe { ManuallyDrop::new(Arc::<Linked>::from_raw(slot.cast())) };
         linked.seal.break_up();
         if let Some(free) = linked.free {
-            // SAFETY: the promise of whoever gave it.
+            // SAFETY: the promise of those who gave it.
             unsafe { free(slot.as_ptr()) };
         }
     }
@@ -128,8 +128,8 @@ pub unsafe extern "C" fn olf_hold(thread: *mut olf_thread, link: *mut olf_link) 
     border::number(held.map(|count| _ = olf_link::of(Arc::clone(&count))))
 }
 
-/// Ends a count of the caller's. The last one makes olf_maintain call what olf_link_init was given, once nobody reaches the
-/// item.
+/// Ends a count of the caller's. The last one makes olf_maintain call what olf_link_init was given, once no one reaches
+/// the item.
 ///
 /// # Safety
 /// As for every call.

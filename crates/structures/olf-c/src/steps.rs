@@ -77,7 +77,7 @@ pub unsafe extern "C" fn olf_atomically(thread: *mut olf_thread, body: olf_body,
             taken: RefCell::default(),
             given: RefCell::default(),
         };
-        // SAFETY: the promise of whoever gave it.
+        // SAFETY: the promise of those who gave it.
         let said = unsafe { body(&raw mut steps, argument) };
         steps.seal.break_up();
         (taken, given) = (steps.taken.take(), steps.given.take());

@@ -1,4 +1,4 @@
-//! `include/olf.h` says what the calls in `src` say: it is made from them here. `OLF_WRITE_HEADER=1` writes it anew.
+//! `include/olf.h` says what the calls in `src` say: it is made from them here. `OLF_WRITE_HEADER=1` writes it again.
 
 use std::path::Path;
 

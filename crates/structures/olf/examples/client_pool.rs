@@ -28,7 +28,7 @@ links! {
     pub Waiting: Waiter { link: pool, key: host as u32 }
 }
 
-/// Connections that nobody uses, and clients that have none.
+/// Connections that no one uses, and clients that have none.
 pub struct Pool<'d> {
     idle: Map<'d, Idle>,
     waiting: Map<'d, Waiting>,

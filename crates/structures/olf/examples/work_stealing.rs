@@ -1,5 +1,5 @@
 //! Work stealing: each worker has a list of jobs, and takes the last; who has none left moves the first of another's list to its
-//! own. A job is in exactly one list at every moment, so it is run once, whoever looks when.
+//! own. A job is in exactly one list at every moment, so it is run once, no matter who looks when.
 //!
 //! `cargo run --release -p olf --example work_stealing`
 
@@ -20,7 +20,7 @@ links! {
 
 const WORKERS: usize = 3;
 
-/// So many jobs, all of the first worker in the beginning; returns how many each has run.
+/// This many jobs, all of the first worker in the beginning; returns how many each has run.
 ///
 /// # Panics
 /// If a job does not run once.

@@ -1,8 +1,9 @@
 //! A chain of items, and of sentinels between them, that words of one list lead along.
 //!
 //! **A reader** goes along the words. At an item whose word names another list it has lost its place: the item has gone, by
-//! an operation that has also changed the word which led there. It looks at that again, and begins anew if that has gone as
-//! well. Where it stops, the word before was one of the list when it was read, and what it leads to followed there.
+//! an operation that has also changed the word which led there. It looks at that again, and begins again if that has
+//! gone as well. Where it stops, the word before was one of the list when it was read, and what it leads to followed
+//! there.
 
 use core::marker::PhantomData;
 
@@ -17,9 +18,9 @@ use crate::word::{ListNumber, Word};
 /// A place in a chain that is no item, and never leaves it.
 #[repr(C)]
 pub(crate) struct Sentinel {
-    // On a line of its own: changed by whoever changes the bucket.
+    // On a line of its own: changed by those who change the bucket.
     pub(crate) link: CacheLine<Link>,
-    /// Where it stands. Read by whoever comes to the end of the bucket before, and so on another line.
+    /// Where it stands. Read by those who come to the end of the bucket before, and so on another line.
     pub(crate) order: u64,
 }
 
@@ -152,7 +153,7 @@ impl<F: LinkField, const SENTINELS: bool> Chain<F, SENTINELS> {
         if word.is_in(self.number) { Step::Back(word) } else { Step::Anew }
     }
 
-    /// Takes all items out, of a list that nobody else has: `value` reads words without marks.
+    /// Takes all items out, of a list that no one else has: `value` reads words without marks.
     pub(crate) fn clear<'d>(&self, head: &Link, value: impl Fn(&Link) -> Word, mut each: impl FnMut(Arc<'d, F::Item>))
     where
         F::Item: Send + Sync,

@@ -9,9 +9,9 @@
 //! The word of an item says in which list it stands and what follows there. So a word that an operation finds unchanged at
 //! its decision proves both: that the item is in the list, and that nothing stands between it and the next one.
 //!
-//! **A new item** that nobody else has is written first and linked by one swap. One that stood in a list before must not
-//! be: old pointers lead writers to it, and what they insert behind it would be lost if it carried a link before it is
-//! linked itself.
+//! **A new item** that no one else has is written first and linked by one swap. One that stood in a list before must
+//! not be: old pointers lead writers to it, and what they insert after it would be lost if it carried a link before it
+//! is linked itself.
 
 use crate::domain::Here;
 use crate::field::{Keyed, LinkField};
@@ -42,7 +42,7 @@ pub(crate) fn insert<'d, C: Find<'d>>(list: &C, here: &Here<'d>, item: Arc<'d, I
         let before = Change::new(place.before, place.word, entry);
         let is_new = item.slot().header().is_own();
         let outcome = if is_new || sync::mutant::planted("olf: a reused item is linked by one swap") {
-            // Nobody else has the item, nor a pointer to it.
+            // No one else has the item, nor a pointer to it.
             item.slot().header().set_listed(true);
             link.store_own(linked);
             here.swap(&before).inspect_err(|_| {

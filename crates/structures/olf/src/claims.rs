@@ -1,8 +1,8 @@
 //! Claims: who makes a snapshot in vain again and again keeps the others, for a bounded time, from changing anything.
 //!
-//! Nothing but progress rests on it. Whoever is about to change something looks at one word, which is zero nearly always and
-//! read by all alike. If it is not, it waits until the claim has ended, or until it has waited long enough: then it ends the
-//! claim itself, since the claimant may have stopped.
+//! Nothing but progress rests on it. A thread that is about to change something looks at one word, which is zero nearly
+//! always and read by all alike. If it is not, it waits until the claim has ended, or until it has waited long enough:
+//! then it ends the claim itself, since the claimant may have stopped.
 
 use percpu::CacheLine;
 use sync::atomic::{AtomicU64, Ordering};

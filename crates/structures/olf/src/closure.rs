@@ -2,12 +2,12 @@
 //!
 //! **Idea.** The closure changes nothing: it keeps a log of the words that it has looked at and wants to change, and looks
 //! through that. In the end one operation marks them all, those that were only asked as well, and decides. If one of them
-//! has changed meanwhile the closure runs again.
+//! has changed in the meantime the closure runs again.
 //!
 //! **Answers.** What a closure sees may have been true at different moments; then it runs again before anybody learns of
 //! it. An error that it returns is confirmed in the same way: all words that it rests on are marked once, unchanged. While
-//! it runs it is told that it has lost ([`Stop::Again`]) once its number of looks has doubled, so it cannot go round for ever
-//! between answers that were never true together, if it heeds its errors.
+//! it runs it learns that it has lost ([`Stop::Again`]) once its number of looks has doubled, so it cannot go round
+//! forever between answers that were never true together, if it heeds its errors.
 //!
 //! **Counts.** The list's count of an item goes with it. Items that come to stand in a list get a count before the
 //! decision, those that stand in one less lose theirs after it.
@@ -454,5 +454,5 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
     }
 }
 
-/// So many looks are not worth a confirmation.
+/// This many looks are not worth a confirmation.
 const FIRST_CONFIRMED_LOOKS: u64 = 8;

@@ -22,7 +22,7 @@ impl<'t, 'a: 't, 'd: 'a> Atomic<'t, 'a, 'd> {
         self.push(list, item, End::Front)
     }
 
-    /// Puts an item behind all others of a list.
+    /// Puts an item after all others of a list.
     ///
     /// # Errors
     /// [`Stop`]: this call has done nothing.

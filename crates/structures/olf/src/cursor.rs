@@ -1,7 +1,7 @@
 //! Cursors: places in lists that are no items, one for each thread of a domain.
 //!
 //! A reader that has lost its place again and again sets its cursor into the list and moves it along. Others step over it, and
-//! nobody takes it away, but to reach an end before which several stand.
+//! no one takes it away, but to reach an end before which several stand.
 
 use percpu::{Arena, Core, ObjectKind, OutOfMemory, Part, PerCore, table_kind};
 

@@ -43,9 +43,9 @@ pub struct Limits {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainError {
-    /// So many threads cannot be in it.
+    /// This many threads cannot be in it.
     Threads(usize),
-    /// So many lists cannot be in it.
+    /// This many lists cannot be in it.
     Lists(usize),
     /// The memory does not suffice.
     OutOfMemory,
@@ -72,7 +72,7 @@ impl From<OutOfMemory> for DomainError {
 /// All threads of the domain are in it: let one leave, or make a domain for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyThreads {
-    /// So many can be in it.
+    /// This many can be in it.
     pub most: usize,
 }
 
@@ -113,7 +113,8 @@ unsafe impl Send for Domain {}
 unsafe impl Sync for Domain {}
 
 impl Domain {
-    /// A domain for so many threads at once, with room for all lists that there can be, in memory of the global allocator.
+    /// A domain for this many threads at once, with room for all lists that there can be, in memory of the global
+    /// allocator.
     ///
     /// # Errors
     /// [`DomainError`] says what cannot be.
@@ -165,7 +166,7 @@ impl Domain {
         Ok(Domain {
             epochs: NonNull::from(Epochs::create(arena)?),
             decisions: NonNull::from(Decisions::create(arena)?),
-            // SAFETY: the arena lives for ever, or as long as the region in the domain.
+            // SAFETY: the arena lives forever, or as long as the region in the domain.
             records: unsafe { Records::create(arena) }?,
             // SAFETY: as above.
             cursors: unsafe { Cursors::create(arena) }?,
@@ -225,7 +226,7 @@ impl Domain {
     }
 
     fn arena(&self) -> &Arena {
-        // SAFETY: it lives for ever, or lies in the domain's region.
+        // SAFETY: it lives forever, or lies in the domain's region.
         unsafe { self.arena.as_ref() }
     }
 
@@ -247,7 +248,7 @@ impl Domain {
     /// What a thread does between its operations; whether something is left to do.
     fn maintain(&self, core: &Core<'_>) -> bool {
         let guard = self.epochs().pin(core);
-        // SAFETY: the last count of an orphan has ended: no list leads to it, and nobody else retires it.
+        // SAFETY: the last count of an orphan has ended: no list leads to it, and no one else retires it.
         self.orphans.take(|header| unsafe { guard.retire(Header::retired(header), KIND) });
         drop(guard);
         // SAFETY: all that is retired in the domain's epochs are items.
@@ -257,7 +258,7 @@ impl Domain {
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        // Nobody is in it: three rounds free what was retired; destructors may end further items.
+        // No one is in it: three rounds free what was retired; destructors may end further items.
         for _ in 0..MOST_ROUNDS_AT_THE_END {
             let mut pending = false;
             let owner = OwnerId::new(1).expect("not zero");
@@ -332,8 +333,8 @@ impl<'d> Here<'d> {
         Guard { pinned: self.domain.epochs().pin(&self.core), here: self }
     }
 
-    /// Frees what was removed and is looked at by nobody any more; returns whether something is left. To be called between
-    /// operations, every now and then.
+    /// Frees what was removed and is looked at by no one any more; returns whether something is left. To be called
+    /// between operations, every now and then.
     ///
     /// # Panics
     /// If a guard of this thread lives, or the destructor of an item panics.
@@ -374,7 +375,7 @@ impl<'h> Guard<'h> {
     pub(crate) unsafe fn end_count(&self, header: NonNull<Header>) {
         // SAFETY: the item lives as long as the count.
         if unsafe { header.as_ref() }.decrement() {
-            // SAFETY: the last count has just ended, here: no list leads to the item, and nobody else retires it.
+            // SAFETY: the last count has just ended, here: no list leads to the item, and no one else retires it.
             unsafe { self.pinned.retire(Header::retired(header), KIND) };
         }
     }

@@ -37,7 +37,7 @@ pub trait Find<'d> {
     #[doc(hidden)]
     fn number(&self) -> ListNumber;
 
-    /// The place of a key, as it is seen in a view; none if that is stale. For whoever holds a guard.
+    /// The place of a key, as it is seen in a view; none if that is stale. For those who hold a guard.
     #[doc(hidden)]
     fn find_in(&self, view: &impl View, key: &KeyOf<'d, Self>) -> Option<Place<'_, ItemOf<'d, Self>>>;
 

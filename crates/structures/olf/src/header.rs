@@ -1,7 +1,7 @@
 //! What stands before every item: its count, and how its memory is freed.
 //!
-//! The last count may end where nobody is a core of the domain, in any `drop`. Such items wait in one stack for whoever
-//! maintains next ([`Orphans`]); whoever has a core at hand retires them at once, and shares nothing.
+//! The last count may end where no one is a core of the domain, in any `drop`. Such items wait in one stack for the one
+//! that maintains next ([`Orphans`]); one that has a core at hand retires them at once, and shares nothing.
 
 use core::ptr::{self, NonNull};
 
@@ -17,7 +17,7 @@ pub(crate) struct Header {
     count: AtomicU64,
     /// Atomic: not zero if it ever stood in a list, so that old pointers may lead to it.
     was_listed: AtomicU32,
-    /// The next in the stack of orphans, of whoever ended the last count.
+    /// The next in the stack of orphans, of the one that ended the last count.
     next: AtomicPtr<Header>,
     // Immutable.
     orphans: *const Orphans,
@@ -47,7 +47,7 @@ impl Header {
     pub(crate) fn increment_if_any(&self) -> bool {
         let mut seen = self.count.load(Ordering::Relaxed);
         while seen != 0 {
-            // Relaxed: whoever asks has read the item already.
+            // Relaxed: one that asks has read the item already.
             match self.count.compare_exchange_weak(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(other) => seen = other,
@@ -71,12 +71,13 @@ impl Header {
     /// a list.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        // Relaxed: if it ever stood in a list, the caller has the item from there, or from whoever had it from there.
+        // Relaxed: if it ever stood in a list, the caller has the item from there, or from one that had it from there.
         // Acquire pairs with the release in `decrement`.
         self.was_listed.load(Ordering::Relaxed) == 0 && self.count.load(Ordering::Acquire) == 1
     }
 
-    /// Says that the item is about to stand in a list, or, of whoever alone can reach it, that it does not after all.
+    /// Says that the item is about to stand in a list, or, if it is reached by the caller alone, that it does not after
+    /// all.
     #[inline]
     pub(crate) fn set_listed(&self, is_listed: bool) {
         // Relaxed: see `is_own`; the exchange that lets others find the item releases it.
@@ -93,7 +94,7 @@ impl Header {
     /// Frees an item that was retired.
     ///
     /// # Safety
-    /// `retired` is the first field of a header ([`Header::retired`]) that nobody can reach any more.
+    /// `retired` is the first field of a header ([`Header::retired`]) that no one can reach any more.
     pub(crate) unsafe fn free(retired: NonNull<Retired>) {
         let header = retired.cast::<Header>();
         // SAFETY: the caller's promise; `free` was given for this item.
@@ -101,7 +102,7 @@ impl Header {
     }
 }
 
-/// Items whose last count has ended where nobody was a core: a stack that is taken as a whole.
+/// Items whose last count has ended where no one was a core: a stack that is taken as a whole.
 pub(crate) struct Orphans(AtomicPtr<Header>);
 
 impl Orphans {

@@ -50,15 +50,15 @@ impl<T> Slot<T> {
 
     /// Its header, with the right to all of the slot.
     pub(crate) fn whole(&self) -> NonNull<Header> {
-        // The address was exposed when the item was made: the right is that of whoever made it.
+        // The address was exposed when the item was made: the right is that of the one that made it.
         let header = core::ptr::with_exposed_provenance_mut(self.address());
         // SAFETY: the address of a reference is not null.
         unsafe { NonNull::new_unchecked(header) }
     }
 }
 
-/// A count of an item of a domain: the item lives at least as long. Dropping the last one leaves the item to whoever
-/// maintains next; [`Arc::end`] shares nothing.
+/// A count of an item of a domain: the item lives at least as long. Dropping the last one leaves the item to the one
+/// that maintains next; [`Arc::end`] shares nothing.
 pub struct Arc<'d, T: Send + Sync + 'static> {
     slot: NonNull<Slot<T>>,
     _domain: PhantomData<&'d Domain>,
@@ -85,11 +85,11 @@ impl<'d, T: Send + Sync + 'static> Arc<'d, T> {
     /// An item in memory of the global allocator.
     ///
     /// # Panics
-    /// If the memory lies above 2^47, which no system gives to whoever does not ask for it.
+    /// If the memory lies above 2^47, which no system gives to one that does not ask for it.
     #[cfg(feature = "alloc")]
     pub fn new(domain: &'d Domain, value: T) -> Arc<'d, T> {
         /// # Safety
-        /// `header` is that of a slot of `T` from a box, and nobody can reach it.
+        /// `header` is that of a slot of `T` from a box, and no one can reach it.
         unsafe fn free<T>(header: NonNull<Header>) {
             // SAFETY: the caller's promise.
             drop(unsafe { alloc::boxed::Box::from_raw(header.cast::<Slot<T>>().as_ptr()) });
@@ -100,7 +100,7 @@ impl<'d, T: Send + Sync + 'static> Arc<'d, T> {
         Arc { slot, _domain: PhantomData }
     }
 
-    /// An item in memory of the caller's, who gets it back by `free` once it is reached by nobody.
+    /// An item in memory of the caller's, who gets it back by `free` once it is reached by no one.
     ///
     /// # Errors
     /// [`AddressTooHigh`]: nothing has happened.
@@ -158,7 +158,8 @@ impl<'d, T: Send + Sync + 'static> Arc<'d, T> {
         core::mem::forget(self);
     }
 
-    /// Leaves the count to the caller, for whoever keeps it outside of Rust: [`Arc::from_raw`] makes it a count again.
+    /// Leaves the count to the caller, for code that keeps it outside of Rust: [`Arc::from_raw`] makes it a count
+    /// again.
     #[must_use]
     pub fn into_raw(self) -> NonNull<Slot<T>> {
         let slot = self.slot;

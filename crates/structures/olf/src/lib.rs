@@ -2,7 +2,8 @@
 //!
 //! **Idea.** A link is a field of the user's item, one word: what follows, and in which list. An operation on several
 //! lists marks all words that it changes, decides by one word of its core (crate `commit`), and replaces the marks. Up to
-//! the decision a reader of a mark sees the old state, from then on the new one; it writes nothing and waits for nobody.
+//! the decision a reader of a mark sees the old state, from then on the new one; it writes nothing and waits for no
+//! one.
 //!
 //! ```text
 //! move B from L (A B C) to M (X Y):                                               readers of L     readers of M
@@ -11,9 +12,10 @@
 //!   A.next mark -> (L,C)    B.next mark -> (M,Y)    X.next mark -> (M,B)          A C              X B Y
 //! ```
 //!
-//! **No locks.** Whoever needs a marked word waits a bounded number of pauses, then revokes the operation and puts the old
-//! word back. A thread that stops anywhere stops nobody; only if it stops while pinned, nothing is freed any more. That is
-//! obstruction-freedom with precedence: an operation that was revoked more often goes first. It is not lock-freedom.
+//! **No locks.** A thread that needs a marked word waits a bounded number of pauses, then revokes the operation and
+//! puts the old word back. A thread that stops anywhere stops no other; only if it stops while pinned, nothing is freed
+//! any more. That is obstruction-freedom with precedence: an operation that was revoked more often goes first. It is
+//! not lock-freedom.
 //!
 //! **Items are reused at once.** The word of an item says in which list it stands, so that a reader who has lost its place
 //! notices. What is freed goes through epochs (crate `epoch`).

@@ -9,7 +9,7 @@ use crate::word::Word;
 /// A field of an item by which it can stand in one list at a time: one word. An item stands in as many lists as it has
 /// links. See [`links!`](crate::links).
 pub struct Link {
-    // Atomic; changed by compare and exchange alone, but for an item that nobody else has.
+    // Atomic; changed by compare and exchange alone, but for an item that no one else has.
     word: AtomicU64,
 }
 
@@ -46,7 +46,7 @@ impl Link {
             .map_err(Word::from_bits)
     }
 
-    /// Of an item that nobody else has.
+    /// Of an item that no one else has.
     #[inline]
     pub(crate) fn store_own(&self, word: Word) {
         // Relaxed: the exchange that lets others find the item releases it.

@@ -47,7 +47,7 @@ impl<'d, F: ListField> List<'d, F> {
         self.push(here, item, End::Front)
     }
 
-    /// Puts an item behind all others, unless it stands in a list by this link.
+    /// Puts an item after all others, unless it stands in a list by this link.
     ///
     /// # Errors
     /// [`Refused::Listed`], which gives the item back.
@@ -110,7 +110,8 @@ impl<'d, F: ListField> List<'d, F> {
         self.move_to(to, here, item.slot(), End::Front)
     }
 
-    /// Moves an item of this list behind all others of a list, which may be this one. Everybody sees it in exactly one place.
+    /// Moves an item of this list after all others of a list, which may be this one. Everybody sees it in exactly one
+    /// place.
     ///
     /// # Errors
     /// [`NotMoved::Absent`] if the item does not stand in this list.
@@ -182,7 +183,7 @@ impl<'d, F: ListField> List<'d, F> {
             let is_new = item.slot().header().is_own();
             item.slot().header().set_listed(true);
             let outcome = if is_new || sync::mutant::planted("olf: a reused item is linked by one swap") {
-                // Nobody else has the item, nor a pointer to it.
+                // No one else has the item, nor a pointer to it.
                 link.next.store_own(arrival.next);
                 link.prev.store_own(arrival.prev);
                 here.change(&[outer, inner], attempts).inspect_err(|_| {
@@ -318,7 +319,7 @@ impl<'d, F: ListField> List<'d, F> {
         unsafe { self.places.departure(self.domain, self.places.entry(slot), F::link(slot.value()), to) }
     }
 
-    /// After an end could not be told.
+    /// After an end could not be determined.
     #[cold]
     pub(crate) fn clear_up(&self, here: &Here<'d>, unclear: Unclear<'_>) {
         let Unclear::Crowded(cursor) = unclear else { return };
@@ -326,7 +327,7 @@ impl<'d, F: ListField> List<'d, F> {
         // SAFETY: the caller holds a guard; a cursor lives as long as the domain.
         let departure = unsafe { self.places.departure(self.domain, entry, &cursor.link, Word::NOWHERE) };
         if let Some(Ok(changes)) = departure {
-            // If it does not come off, whoever asks looks again.
+            // If it does not come off, the one that asks looks again.
             let _ = here.change(&changes, Attempts::default());
         }
     }
@@ -350,7 +351,7 @@ impl<'d, F: ListField> List<'d, F> {
 
 impl<F: ListField> Drop for List<'_, F> {
     fn drop(&mut self) {
-        // Nobody else has the list. A thread that has ended in the middle of an operation may have left marks.
+        // No one else has the list. A thread that has ended in the middle of an operation may have left marks.
         let value = |link| self.domain.value_at_the_end(link);
         let mut word = value(self.places.end(End::Front));
         // SAFETY: the list has a count of each item in it, and cursors live as long as the domain.

@@ -13,7 +13,7 @@ use crate::link::Link;
 /// before, at every moment. When the item leaves, `prev` keeps what it was.
 ///
 /// **Version.** In a list without keys a reader cannot tell from a word whether the item still stands where it was found: it
-/// may have left, and come back elsewhere. So whoever takes an item from its place moves its version on, after the
+/// may have left, and come back elsewhere. So one that takes an item from its place moves its version on, after the
 /// decision and before the mark in `next` goes.
 #[repr(C, align(32))]
 pub struct ListLink {
@@ -54,7 +54,7 @@ impl ListLink {
     #[inline]
     pub(crate) fn leave(&self, version: u64) {
         if !sync::mutant::planted("olf: a version is not moved on") {
-            // Whoever fails was overtaken by another who does the same. SeqCst as there.
+            // One that fails was overtaken by another who does the same. SeqCst as there.
             let _ = self.version.compare_exchange(version, version + 1, Ordering::SeqCst, Ordering::Relaxed);
         }
     }

@@ -54,19 +54,19 @@ impl<'t> Log<'t> {
     /// All words, with what they shall become.
     #[inline]
     pub(crate) fn changes(&self) -> &[Change<'t>] {
-        // SAFETY: so many were written, and there are no more places.
+        // SAFETY: this many were written, and there are no more places.
         unsafe { slice::from_raw_parts(self.changes.as_ptr().cast(), self.count) }
     }
 
     #[inline]
     fn changes_mut(&mut self) -> &mut [Change<'t>] {
-        // SAFETY: so many were written, and there are no more places.
+        // SAFETY: this many were written, and there are no more places.
         unsafe { slice::from_raw_parts_mut(self.changes.as_mut_ptr().cast(), self.count) }
     }
 
     #[inline]
     fn items(&self) -> &[Option<NonNull<Header>>] {
-        // SAFETY: so many were written, and there are no more places.
+        // SAFETY: this many were written, and there are no more places.
         unsafe { slice::from_raw_parts(self.items.as_ptr().cast(), self.count) }
     }
 
@@ -110,7 +110,7 @@ impl<'t> Log<'t> {
         self.changes().iter().position(|change| ptr::eq(change.link, link))
     }
 
-    /// Whether so many of these words can still be noted.
+    /// Whether this many of these words can still be noted.
     #[inline]
     pub(crate) fn expect_room<const N: usize>(&self, links: [&Link; N]) -> Result<(), Full> {
         if self.count + N <= MOST_WORDS {

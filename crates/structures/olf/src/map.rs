@@ -11,8 +11,8 @@
 //! ```
 //!
 //! **Growth** is done by [`Map::maintain`], between operations, by one thread at a time: it makes the sentinels, links them,
-//! and says that there are twice as many. Whoever does not know it yet begins a little earlier. If memory runs out, or the
-//! thread stops, all stays as it is; after a stop the map grows no more.
+//! and says that there are twice as many. A thread that does not know it yet begins a little earlier. If memory runs
+//! out, or the thread stops, all stays as it is; after a stop the map grows no more.
 
 use alloc::alloc::{alloc, dealloc};
 use core::alloc::Layout;
@@ -39,7 +39,7 @@ use crate::word::{ListNumber, Word};
 
 /// Segment 0 holds bucket 0; segment s the buckets from 2^(s-1) up to 2^s.
 const SEGMENTS: usize = 40;
-/// So many buckets are looked at to learn how full they are.
+/// This many buckets are looked at to learn how full they are.
 const SAMPLE: usize = 64;
 /// With more items than this in a bucket, on average, a map grows.
 const MOST_PER_BUCKET: usize = 1;
@@ -137,7 +137,7 @@ where
                 return;
             }
             if !word.is_in(self.chain.number) {
-                // The place is lost, but not the order: on behind the key.
+                // The place is lost, but not the order: on after the key.
                 let key = F::key(slot.value());
                 let behind = self.walk(self.domain, key, |order| order != Ordering::Greater);
                 word = behind.expect(NEVER_STALE).1;
@@ -170,7 +170,7 @@ where
         outcome
     }
 
-    /// Makes room for so many items, at most 2^39: they then stand in as many buckets.
+    /// Makes room for this many items, at most 2^39: they then stand in as many buckets.
     ///
     /// # Errors
     /// [`OutOfMemory`]: the map has grown as far as it went.
@@ -345,14 +345,14 @@ where
     F::Key: Hash,
 {
     fn drop(&mut self) {
-        // Nobody else has the map. A thread that has ended in the middle of an operation may have left marks.
+        // No one else has the map. A thread that has ended in the middle of an operation may have left marks.
         self.chain.clear(&self.first.link.0, |link| self.domain.value_at_the_end(link), drop);
         self.domain.numbers.give(self.chain.number, self.domain.epochs());
         for (segment, place) in self.segments.iter().enumerate().skip(1) {
             let sentinels = place.load(Atomically::Relaxed);
             if !sentinels.is_null() {
                 let layout = Layout::array::<Sentinel>(1 << (segment - 1)).expect("as it was made");
-                // SAFETY: made in `grow` with this layout; nobody else has the map, and sentinels own nothing.
+                // SAFETY: made in `grow` with this layout; no one else has the map, and sentinels own nothing.
                 unsafe { dealloc(sentinels.cast(), layout) };
             }
         }

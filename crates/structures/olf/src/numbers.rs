@@ -17,7 +17,7 @@ pub(crate) struct Numbers {
     // Immutable: memory in the arena, for the number `index + 1` each: free, in use, or the stamp since which it waits.
     states: *const AtomicU64,
     count: usize,
-    /// Where to look first: nobody relies on it.
+    /// Where to look first: no one relies on it.
     next: AtomicUsize,
 }
 
@@ -27,7 +27,7 @@ unsafe impl Send for Numbers {}
 unsafe impl Sync for Numbers {}
 
 impl Numbers {
-    /// So many numbers.
+    /// This many numbers.
     ///
     /// # Errors
     /// [`OutOfMemory`] if the arena does not hold their states.

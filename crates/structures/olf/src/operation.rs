@@ -7,14 +7,14 @@
 //! each word: mark -> new                    or somebody who needed the word was quicker
 //! ```
 //!
-//! **Invariant.** From its mark to the decision a word has its old value, since only the owner decides, and only whoever
-//! has aborted the operation replaces a mark before. So the decision is a compare-and-swap of all words at one moment.
-//! Marks never recur: the owner places them, all others replace them, and their tag counts operations.
+//! **Invariant.** From its mark to the decision a word has its old value, since only the owner decides, and only one
+//! that has aborted the operation replaces a mark before. So the decision is a compare-and-swap of all words at one
+//! moment. Marks never recur: the owner places them, all others replace them, and their tag counts operations.
 //!
 //! **Readers** of a mark see the old value until the decision, and then the new one ([`Domain::value`]). They write nothing and
-//! wait for nobody. **Writers** need the word itself ([`Domain::settle`]): they replace the mark of a decided operation by
-//! what it means; that of an undecided one they wait for, a bounded number of pauses, and then revoke it. Of two operations
-//! the one that was revoked more often goes first and waits less, so that none is revoked for ever.
+//! wait for no one. **Writers** need the word itself ([`Domain::settle`]): they replace the mark of a decided operation
+//! by what it means; that of an undecided one they wait for, a bounded number of pauses, and then revoke it. Of two
+//! operations the one that was revoked more often goes first and waits less, so that none is revoked forever.
 //!
 //! **Cost**: 2k + 1 compare-and-swaps for k words, on the words and on the core's own line.
 
@@ -122,14 +122,14 @@ impl View for Domain {
 }
 
 impl Domain {
-    /// What a word is at this moment, whoever is about to change it.
+    /// What a word is at this moment, no matter who is about to change it.
     #[inline]
     pub(crate) fn value(&self, link: &Link) -> Word {
         let seen = link.load();
         if seen.is_mark() { self.read_marked(link, seen).0 } else { seen }
     }
 
-    /// What follows at this moment behind an item, if it stands where it had this version.
+    /// What follows at this moment after an item, if it stands where it had this version.
     pub(crate) fn next_at(&self, link: &ListLink, version: u64) -> Option<Word> {
         let (word, told) = self.meaning(&link.next, link.next.load());
         // Read after the word: it has stood since the version was read first.
@@ -137,12 +137,12 @@ impl Domain {
         (now == version || sync::mutant::planted("olf: no version")).then_some(word)
     }
 
-    /// What follows behind an item, and the version of its place, each at a moment of its own.
+    /// What follows after an item, and the version of its place, each at a moment of its own.
     #[cold]
     #[inline(never)]
     pub(crate) fn next_and_version(&self, link: &ListLink) -> (Word, u64) {
         let (word, told) = self.meaning(&link.next, link.next.load());
-        // Whoever has decided may have stopped before it has moved the version on.
+        // The one that has decided may have stopped before it has moved the version on.
         let told = told.filter(|_| !sync::mutant::planted("olf: a version is read beside its mark"));
         (word, told.unwrap_or_else(|| link.version()))
     }
@@ -195,7 +195,7 @@ impl Domain {
         self.decisions().look(mark.tag)
     }
 
-    /// What a word is, of a list that nobody else has any more: marks are replaced.
+    /// What a word is, of a list that no one else has any more: marks are replaced.
     pub(crate) fn value_at_the_end(&self, link: &Link) -> Word {
         loop {
             let seen = link.load();
@@ -288,8 +288,8 @@ impl Here<'_> {
     fn begin(&self, changes: &[Change<'_>], attempts: Attempts) -> Marked<'_> {
         let operation = self.domain.decisions().begin_marked(&self.core, attempts.precedence());
         if !sync::mutant::planted("olf: no fence before the record") {
-            // Release: whoever reads the record as it is from here on finds the new sequence number, too. Pairs with the fence
-            // in `read_marked`.
+            // Release: one that reads the record as it is from here on finds the new sequence number, too. Pairs with
+            // the fence in `read_marked`.
             fence(Ordering::Release);
         }
         for (change, place) in changes.iter().zip(self.record.places()) {

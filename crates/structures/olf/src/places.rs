@@ -1,14 +1,14 @@
 //! Which words of a doubly linked list change when an item comes or leaves.
 //!
 //! ```text
-//! push B behind the last item A    last (L,A) -> (L,B)    A.next (L,end) -> (L,B)    B.next -> (L,end)    B.prev -> (L,A)
+//! push B after the last item A     last (L,A) -> (L,B)    A.next (L,end) -> (L,B)    B.next -> (L,end)    B.prev -> (L,A)
 //! take B from between A and C      A.next (L,B) -> (L,C)  C.prev (L,B) -> (L,A)      B.next (L,C) -> (nowhere)
 //! ```
 //!
-//! Where there is no item before or behind, `first` and `last` of the list take its place.
+//! Where there is no item before or after, `first` and `last` of the list take its place.
 //!
 //! **Why these suffice.** `A.next = (L,B)` proves that A stands in L and B follows; so the three words of a removal prove the
-//! whole of it. `B.prev` stays as it is when B leaves: nobody relies on it unless B stands in a list.
+//! whole of it. `B.prev` stays as it is when B leaves: no one relies on it unless B stands in a list.
 //!
 //! **Memory.** If B stood in L at a moment at which the caller was pinned, then what is read from `B.prev` afterwards came
 //! before B at that moment or later, and is not freed while the caller is pinned.
@@ -72,7 +72,7 @@ impl<'g, T> Edge<'g, T> {
         &self.words[..self.count]
     }
 
-    /// Whether this is how the item leaves the end, and no other place to which it has gone meanwhile.
+    /// Whether this is how the item leaves the end, and no other place to which it has gone in the meantime.
     #[inline]
     pub(crate) fn is_left_by(&self, departure: &[Change<'_>; 3]) -> bool {
         let leads_to_it = self.words[self.count - 1].link;
@@ -81,7 +81,7 @@ impl<'g, T> Edge<'g, T> {
     }
 }
 
-/// Why an end cannot be told.
+/// Why an end cannot be determined.
 pub(crate) enum Unclear<'g> {
     /// Words do not fit together: look again.
     Moving,
@@ -191,8 +191,8 @@ impl<F: ListField> Places<F> {
         Arrival { around: [Change::new(outer, edge, entry), Change::new(inner, self.nothing(), entry)], next, prev }
     }
 
-    /// What changes when what `entry` leads to leaves its place, and its word becomes `to`: before it, behind it, and its
-    /// own. None if it does not stand in the list.
+    /// What changes when what `entry` leads to leaves its place, and its word becomes `to`: before it, after it, and
+    /// its own. None if it does not stand in the list.
     ///
     /// # Safety
     /// A guard of the domain lives for `'g`, and the link for as long as that.

@@ -23,11 +23,12 @@ use crate::list::List;
 use crate::places::{End, Stop};
 use crate::word::ListNumber;
 
-/// So many readings in vain a snapshot makes before it claims.
+/// A snapshot makes this many readings in vain before it claims.
 const READINGS_BEFORE_CLAIM: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
-/// After so many items a reading looks whether it is in vain.
+/// After this many items a reading looks whether it is in vain.
 const ITEMS_BETWEEN_LOOKS: usize = if cfg!(any(loom, shuttle)) { 8 } else { 256 };
-/// So many lists a snapshot reads for which it can tell that single changes have not happened; else it waits for these.
+/// A snapshot reads this many lists for which it can tell that single changes have not happened; else it waits for
+/// these.
 const MOST_TOTALS: usize = 64;
 
 /// Lists and maps of a domain that a [`Snapshot`] reads.
@@ -41,8 +42,8 @@ pub trait Contents<'d> {
     #[doc(hidden)]
     fn number(&self) -> ListNumber;
 
-    /// Calls `goes_on` with all items in their order, until it says no; false if so, or if items move meanwhile. The caller
-    /// holds a guard.
+    /// Calls `goes_on` with all items in their order, until it says no; false if so, or if items move in the meantime.
+    /// The caller holds a guard.
     #[doc(hidden)]
     fn visit(&self, goes_on: impl FnMut(&Self::Item) -> bool) -> bool;
 }

@@ -79,7 +79,7 @@ impl<'d, F: Keyed> Sorted<'d, F> {
             each(slot.value());
             word = self.domain.value(F::link(slot.value()));
             if !word.is_in(self.chain.number) {
-                // The place is lost, but not the order: on behind the key.
+                // The place is lost, but not the order: on after the key.
                 let behind = self.walk(self.domain, |item| F::key(item) <= F::key(slot.value()));
                 word = behind.expect(NEVER_STALE).1;
             }
@@ -138,7 +138,7 @@ impl<'d, F: Keyed> Contents<'d> for Sorted<'d, F> {
 
 impl<F: Keyed> Drop for Sorted<'_, F> {
     fn drop(&mut self) {
-        // Nobody else has the list. A thread that has ended in the middle of an operation may have left marks.
+        // No one else has the list. A thread that has ended in the middle of an operation may have left marks.
         self.chain.clear(&self.head.0, |link| self.domain.value_at_the_end(link), drop);
         self.domain.numbers.give(self.chain.number, self.domain.epochs());
     }

@@ -9,11 +9,12 @@
 //!   look again: B.next still leads to C, and B's version is 7            so C followed B, and B had not moved since
 //! ```
 //!
-//! **Trail.** The reader keeps the last 16 places, and goes back to the last one that still stands. All places behind that
-//! have gone, so no item that is there all the time comes twice. If all 16 have gone, its place is lost, and it begins again.
+//! **Trail.** The reader keeps the last 16 places, and goes back to the last one that still stands. All places after
+//! that have gone, so no item that is there all the time comes twice. If all 16 have gone, its place is lost, and it
+//! begins again.
 //!
 //! **Cursor.** The third time it sets a cursor: a place of its own, which it moves along item by item. That writes, and ends the
-//! repetition, since nobody takes it away unless many stand at an end that somebody needs.
+//! repetition, since no one takes it away unless many stand at an end that somebody needs.
 
 use core::cell::Cell;
 
@@ -27,12 +28,12 @@ use crate::operation::{Attempts, Change};
 use crate::places::{End, Stop};
 use crate::word::Word;
 
-/// So many places a reader can go back.
+/// A reader can go back this many places.
 const TRAIL: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 /// So often a reader begins again before it sets a cursor.
 const MOST_LOSSES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
-/// Where a reader stands: behind an item or cursor, with the version that it had there, or before all.
+/// Where a reader stands: after an item or cursor, with the version that it had there, or before all.
 #[derive(Clone, Copy)]
 struct Standing<'g> {
     link: Option<&'g ListLink>,
@@ -44,7 +45,7 @@ const BEFORE_ALL: Standing<'static> = Standing { link: None, version: 0 };
 /// The places that a reader has passed last.
 struct Trail<'g> {
     places: [Standing<'g>; TRAIL],
-    /// So many it has passed.
+    /// It has passed this many.
     passed: usize,
     /// The first ones of these are not kept any more.
     floor: usize,
@@ -71,8 +72,8 @@ impl<'g> Trail<'g> {
 struct Lost;
 
 impl<'d, F: ListField> List<'d, F> {
-    /// The first item for which this is true, for as long as the guard lives. Items that come, leave or move meanwhile may be
-    /// asked for twice or not at all, and all of them again if the reader has lost its place.
+    /// The first item for which this is true, for as long as the guard lives. Items that come, leave or move in the
+    /// meantime may be asked for twice or not at all, and all of them again if the reader has lost its place.
     ///
     /// # Panics
     /// If the guard is of another domain; if `is_wanted` does.
@@ -97,8 +98,8 @@ impl<'d, F: ListField> List<'d, F> {
     }
 
     /// Goes through all items in their order, and returns what comes of it. Items that are there all the time come once; those
-    /// that come, leave or move meanwhile once, twice or not at all. If the reader has lost its place it begins again with a
-    /// new `start`.
+    /// that come, leave or move in the meantime once, twice or not at all. If the reader has lost its place it begins
+    /// again with a new `start`.
     ///
     /// # Panics
     /// If `here` is of another domain; if `start` or `each` does.

@@ -237,8 +237,8 @@ fn moved(outcome: Result<(), NotMoved>) -> Answer {
 
 type Plan = Vec<Vec<Call>>;
 
-/// Items 0 to so many stand in the first list in the beginning. Of three rounds one is of two lists in order, one of such
-/// a list and a map, one of two maps.
+/// Items 0 to this number stand in the first list in the beginning. Of three rounds one is of two lists in order, one
+/// of such a list and a map, one of two maps.
 fn check(number: u64, in_first: usize, plan: &Plan) {
     match number % 3 {
         0 => check_of!(Sorted, Sorted, number, in_first, plan),
@@ -352,7 +352,7 @@ fn numbers_are_reused_late() {
 mod faults {
     use super::*;
 
-    /// So many rounds, if none shows the fault.
+    /// This many rounds, if none shows the fault.
     const MOST: u64 = 30_000;
 
     fn must_show(mutant: &'static str) {

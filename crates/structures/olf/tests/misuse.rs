@@ -18,7 +18,7 @@ thread_local! {
     static MOOD: Cell<Mood> = const { Cell::new(Mood::Honest) };
 }
 
-/// The system's allocator, until it is told to refuse.
+/// The system's allocator, until it is made to refuse.
 struct Refusing;
 
 // SAFETY: all is the system's, or nothing.
@@ -45,7 +45,7 @@ enum Mood {
     Honest,
     /// Answers from these numbers.
     Lies(u64),
-    /// So many honest answers, then a panic.
+    /// This many honest answers, then a panic.
     Panics(u32),
 }
 

@@ -134,7 +134,7 @@ fn moves_of_neighbours(first: bool) {
     assert!([0, 1].iter().all(|key| world.is_in(1, *key) && !world.is_in(0, *key)));
 }
 
-/// A thing is removed while its neighbour, which stood in the list before, is put back behind it.
+/// A thing is removed while its neighbour, which stood in the list before, is put back after it.
 fn remove_and_put_back(first: bool) {
     let world = world(&[0, 1]);
     let one = world.lists[0].remove(&world.last, &1).unwrap();

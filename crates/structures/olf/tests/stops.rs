@@ -1,4 +1,4 @@
-//! A thread that stops for ever before any of its accesses in the middle of an operation: the others go on at once, and
+//! A thread that stops forever before any of its accesses in the middle of an operation: the others go on at once, and
 //! see the operation as a whole or not at all.
 #![cfg(shuttle)]
 
@@ -37,7 +37,7 @@ fn stop_at(access: u64, other_goes_first: bool) -> Option<u64> {
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         end_after(access, || {
-            // What is dropped on the way out is no part of it: nobody looks at it.
+            // What is dropped on the way out is no part of it: no one looks at it.
             end_never();
             panic!("stopped")
         });

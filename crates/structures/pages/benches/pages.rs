@@ -11,7 +11,7 @@ fn bench(criterion: &mut Criterion) {
     let mut region = HeapRegion::new(1 << 20).unwrap();
     let arena = Arena::create(&mut region, ArenaConfig::new(1)).unwrap();
     let core = arena.claim(0, OwnerId::new(1).unwrap()).unwrap();
-    // SAFETY: nobody touches the pages.
+    // SAFETY: no one touches the pages.
     let pool = unsafe { PagePool::create(arena, NonNull::new(PAGE_BYTES as *mut u8).unwrap(), 64) }.unwrap();
     criterion.bench_function("pages/allocate and free", |bencher| {
         bencher.iter(|| {

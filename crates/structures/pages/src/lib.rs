@@ -2,7 +2,7 @@
 //!
 //! **Idea.** A file system may fill its space to the last page, and must say so no earlier. One counter of free pages
 //! would be a line that every write shares. Here each core has a *budget*: a stack of free pages of its own. It takes
-//! from and gives to its own stack only; when that is empty it takes a batch that nobody had yet, and at last, when the
+//! from and gives to its own stack only; when that is empty it takes a batch that no one had yet, and at last, when the
 //! pool is nearly full, all of another core's stack. A request fails only if it found every stack empty.
 //!
 //! ```text
@@ -19,12 +19,12 @@
 //! **No ABA.** Only its core pushes to a stack or pops one page; others take the whole of it. A head that the core has
 //! read can therefore vanish but never come back before it pushes again.
 //!
-//! **Notes.** Whoever has a page may keep two words about it in its descriptor ([`PagePool::notes`]): a line that nobody else
-//! touches meanwhile.
+//! **Notes.** The holder of a page may keep two words about it in its descriptor ([`PagePool::notes`]): a line that no
+//! one else touches in the meantime.
 //!
 //! **Deferred release.** A page that lock-free readers may still copy from is retired (crate `epoch`) by its descriptor,
 //! and freed in maintenance to the core that retired it. Space that a truncation gives up is thus free after the next
-//! maintenance of its core, or of whoever maintains for it.
+//! maintenance of its core, or of the one that maintains for it.
 //!
 //! **Death of a process** between taking a page and storing it loses the page, and in the middle of taking a stack all of
 //! it.
@@ -78,7 +78,7 @@ struct Descriptor {
     /// Atomic: the next free page below this one in its stack, plus one.
     next: AtomicU32,
     retired: Retired,
-    /// Atomic: the words of whoever has the page.
+    /// Atomic: the words of the page's holder.
     notes: [AtomicU64; 2],
 }
 
@@ -133,7 +133,7 @@ pub struct PagePool {
 }
 
 // SAFETY: the pointers lead to memory that outlives the pool by the promise of `create`; descriptors consist of atomics
-// and of a link that whoever retires the page owns.
+// and of a link that the one that retires the page owns.
 unsafe impl Sync for PagePool {}
 // SAFETY: nothing that it leads to belongs to a thread.
 unsafe impl Send for PagePool {}
@@ -160,7 +160,7 @@ impl PagePool {
     ///
     /// # Safety
     /// `base` is aligned to a page and valid for reads and writes of all pages as long as the arena is used; where
-    /// processes share the arena, each has them at this address. Nobody else writes to them.
+    /// processes share the arena, each has them at this address. No one else writes to them.
     pub unsafe fn create(arena: &Arena, base: NonNull<u8>, page_count: u32) -> Result<&PagePool, OutOfMemory> {
         assert!((base.as_ptr() as usize).is_multiple_of(PAGE_BYTES), "a pool is aligned to a page");
         assert!(page_count < u32::MAX, "pages are numbered from 1 in links");
@@ -208,7 +208,7 @@ impl PagePool {
         unsafe { self.base.add(page.0 as usize * PAGE_BYTES) }
     }
 
-    /// Two words for whoever has the page, which hold what the last one left.
+    /// Two words for the page's holder, which hold what the last one left.
     #[inline]
     pub fn notes(&self, page: PageNumber) -> &[AtomicU64; 2] {
         &self.descriptor(page.0).notes
@@ -248,7 +248,7 @@ impl PagePool {
     /// Gives a page back, to the budget of this core, whichever core had allocated it.
     ///
     /// # Safety
-    /// The page was allocated from this pool, and nobody uses it any more.
+    /// The page was allocated from this pool, and no one uses it any more.
     #[inline]
     pub unsafe fn free(&self, core: &Core<'_>, page: PageNumber) {
         let budget = self.budgets.get(core);
@@ -256,7 +256,7 @@ impl PagePool {
         self.push(budget, page.0);
     }
 
-    /// Gives a page back once nobody can be reading it any more.
+    /// Gives a page back once no one can be reading it any more.
     ///
     /// # Safety
     /// The page was allocated from this pool, new readers do not find it, and it is retired once. The maintenance of the
@@ -286,7 +286,7 @@ impl PagePool {
         true
     }
 
-    /// Makes sure that the core's next calls find pages in its budget, if there are any that nobody had yet.
+    /// Makes sure that the core's next calls find pages in its budget, if there are any that no one had yet.
     pub fn maintain(&self, core: &Core<'_>) {
         let budget = self.budgets.get(core);
         if budget.length.load(Ordering::Relaxed) < BATCH_PAGES {

@@ -1,5 +1,5 @@
-//! Concurrent histories of cores that take, give and retire pages of a pool that is nearly empty: nobody gets a page that
-//! another has, and in the end each page is in use, or free and counted so, and can be had.
+//! Concurrent histories of cores that take, give and retire pages of a pool that is nearly empty: no one gets a page
+//! that another has, and in the end each page is in use, or free and counted so, and can be had.
 //!
 //! A request may fail while others hold free pages for a moment: it found each budget empty, one after the other.
 #![cfg(not(loom))]
@@ -28,7 +28,7 @@ enum Operation {
         longest: bool,
     },
     Retire,
-    /// To whoever comes for it.
+    /// To the one that comes for it.
     Give,
     Accept,
     Count,
@@ -60,7 +60,7 @@ impl Round<'_> {
 
     fn free(&self, core: &Core, page: PageNumber) {
         self.in_use[page.get() as usize].store(false, Ordering::SeqCst);
-        // SAFETY: allocated, and used by nobody.
+        // SAFETY: allocated, and used by no one.
         unsafe { self.pool.free(core, page) };
     }
 

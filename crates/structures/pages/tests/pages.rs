@@ -1,4 +1,4 @@
-//! Every page can be had, none twice, whoever had it before; free pages are counted; threads rob each other.
+//! Every page can be had, none twice, no matter who had it before; free pages are counted; threads rob each other.
 #![cfg(not(loom))]
 
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ fn the_last_page_can_be_had_by_anybody() {
             assert_eq!(pool.allocate(&cores[1]), Err(OutOfMemory));
             assert_eq!(pool.free_pages(), 0);
             if let Some(&page) = pages.iter().next() {
-                // SAFETY: allocated above, used by nobody.
+                // SAFETY: allocated above, used by no one.
                 unsafe { pool.free(&cores[0], pages::PageNumber::new(page)) };
                 assert_eq!(pool.free_pages(), 1);
                 assert_eq!(pool.allocate(&cores[3]).unwrap().get(), page);
@@ -96,7 +96,7 @@ fn a_retired_page_comes_back_when_no_reader_is_left() {
         let (core, reader) = (arena.claim(0, owner()).unwrap(), arena.claim(1, owner()).unwrap());
         let page = pool.allocate(&core).unwrap();
         let pinned = epochs.pin(&reader);
-        // SAFETY: allocated above; nobody finds it.
+        // SAFETY: allocated above; no one finds it.
         unsafe { pool.retire(&epochs.pin(&core), page) };
         let maintain = || {
             for _ in 0..4 {

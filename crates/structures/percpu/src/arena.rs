@@ -5,7 +5,7 @@ use core::fmt;
 use core::mem::offset_of;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
-// Told once when a chunk is taken; no part of the protocol, so that models need not interleave it.
+// Set once when a chunk is taken; no part of the protocol, so that models need not interleave it.
 use core::sync::atomic::AtomicU8;
 
 use sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -161,9 +161,9 @@ struct OwnLine<T>(T);
 /// What the arena keeps for one core.
 #[repr(C, align(64))]
 pub(crate) struct CoreRecord {
-    /// Atomic: free, claimed by an owner, or served by one while nobody claims it.
+    /// Atomic: free, claimed by an owner, or served by one while no one claims it.
     pub(crate) state: AtomicU64,
-    /// Mostly owned by whoever is the core; see there.
+    /// Mostly owned by the one that is the core; see there.
     pub(crate) slabs: CoreSlabs,
 }
 
@@ -206,8 +206,8 @@ impl Arena {
     /// [`CreateError`] says what cannot be.
     ///
     /// # Safety
-    /// `base` is valid for reads and writes of `size_bytes` bytes for all of `'a`, and nothing else uses them meanwhile
-    /// but arenas attached to the same mapping.
+    /// `base` is valid for reads and writes of `size_bytes` bytes for all of `'a`, and nothing else uses them in that
+    /// time but arenas attached to the same mapping.
     pub unsafe fn create_at<'a>(
         base: NonNull<u8>,
         size_bytes: usize,
@@ -316,7 +316,7 @@ impl Arena {
         }
     }
 
-    /// What [`Arena::set_root`] was told of, by whichever process.
+    /// What [`Arena::set_root`] was given, by whichever process.
     ///
     /// # Errors
     /// [`AttachError::Empty`], or [`AttachError::OtherBuild`] if it is something else, or laid out in another way.
@@ -425,7 +425,7 @@ impl Arena {
     /// The pages that are free again.
     pub(crate) fn free_pages(&self) -> FreePages<'_> {
         let count = words_for(self.size_bytes.div_ceil(KIND_MAP_BYTES));
-        // SAFETY: so many words were written at creation, and are only shared from then on.
+        // SAFETY: this many words were written at creation, and are only shared from then on.
         let map = unsafe { core::slice::from_raw_parts(self.free_map, count) };
         FreePages { map, shortage: self.shortage() }
     }

@@ -4,7 +4,7 @@ use core::alloc::Layout;
 
 use crate::LINE_BYTES;
 
-/// The map of kinds has a byte for so many bytes of the arena.
+/// The map of kinds has a byte for this many bytes of the arena.
 pub(crate) const KIND_MAP_BYTES: usize = 4096;
 /// Kinds have numbers from 1 to this.
 pub const MAX_KIND: u8 = 18;

@@ -1,9 +1,9 @@
 //! Memory of one class that comes to serve another: pages all whose objects are free go back to the arena.
 //!
-//! **Idea.** Whoever finds no memory says so, and does no more: the rest is done between calls. In its next maintenance each
-//! core lets others have what its magazines hold; and the first of them *collects*: of one class after the other it takes all
-//! free objects that it can reach, in the order of their addresses, and counts those of each page. A page whose objects are
-//! all there is free, for any class; the others go back as full batches.
+//! **Idea.** One that finds no memory says so, and does no more: the rest is done between calls. In its next
+//! maintenance each core lets others have what its magazines hold; and the first of them *collects*: of one class after
+//! the other it takes all free objects that it can reach, in the order of their addresses, and counts those of each
+//! page. A page whose objects are all there is free, for any class; the others go back as full batches.
 //!
 //! ```text
 //! allocate: ... OutOfMemory: asked += 1
@@ -15,8 +15,8 @@
 //!
 //! Free pages stand in a map (`free_pages`). Who dies while it collects loses what it had in its hand, the free objects of one class at most.
 //!
-//! **Nobody relies on what lies where.** An object is given back when nobody can reach it any more: after a grace period
-//! (`epoch`), after two of its count (`refcache`), or under the lock of the place that led to it.
+//! **No one relies on what lies where.** An object is given back when no one can reach it any more: after a grace
+//! period (`epoch`), after two of its count (`refcache`), or under the lock of the place that led to it.
 //!
 //! Cost: of a maintenance, one load that finds nothing; of a request, n log n for n free objects, once. After a collection in vain
 //! the next 1, 3, 7, 15 requests are left alone, unless a page's worth of memory was given back.
@@ -79,13 +79,13 @@ impl List {
         self.first = runs.into_iter().fold(ptr::null_mut(), |all, run| unsafe { merged(all, run) });
     }
 
-    /// Takes so many objects off the start, or all; they end with null.
+    /// Takes this many objects off the start, or all; they end with null.
     fn cut(&mut self, count: usize) -> List {
         let count = count.min(self.count);
         let first = self.first;
         let mut end = &raw mut self.first;
         for _ in 0..count {
-            // SAFETY: so many are in the list, whose objects are the caller's.
+            // SAFETY: this many are in the list, whose objects are the caller's.
             end = unsafe { &raw mut (**end).next };
         }
         // SAFETY: the place of a link in the list, or its start.
@@ -265,7 +265,7 @@ impl Core<'_> {
             unsafe { *end = of_page.first };
             let mut last = of_page.first;
             for _ in 1..count {
-                // SAFETY: so many are in the row.
+                // SAFETY: this many are in the row.
                 last = unsafe { (*last).next };
             }
             // SAFETY: as above.

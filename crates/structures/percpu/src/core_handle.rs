@@ -11,7 +11,7 @@ use crate::core_index::CoreIndex;
 #[cfg(debug_assertions)]
 use crate::held_locks::HeldLocks;
 
-/// Names whoever claims a core, so that others can tell whose it is: a process id, for instance. Not zero.
+/// Names the one that claims a core, so that others can tell whose it is: a process id, for instance. Not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerId(u64);
 
@@ -28,9 +28,9 @@ impl OwnerId {
     }
 }
 
-/// What a core's record says of it, and what an arena's says of the service of idle cores: nobody acts.
+/// What a core's record says of it, and what an arena's says of the service of idle cores: no one acts.
 const FREE: u64 = 0;
-/// Set beside the owner of whoever serves a core that nobody claims.
+/// Set next to the owner of the one that serves a core that no one claims.
 const SERVED: u64 = 1;
 
 /// The state of a core that an owner claims.
@@ -39,7 +39,7 @@ fn claimed_by(owner: OwnerId) -> u64 {
     owner.0 << 1
 }
 
-/// The state of a core that an owner serves while nobody claims it.
+/// The state of a core that an owner serves while no one claims it.
 fn served_by(owner: OwnerId) -> u64 {
     claimed_by(owner) | SERVED
 }
@@ -55,7 +55,7 @@ pub enum ClaimError {
     },
     /// Somebody else is this core, or every core is taken.
     Busy,
-    /// Nobody claims the core, but somebody serves it for a moment; so of any core, if no other is free.
+    /// No one claims the core, but somebody serves it for a moment; so of any core, if no other is free.
     Served {
         /// Who does.
         by: OwnerId,
@@ -112,7 +112,7 @@ impl<'a> Core<'a> {
         self.arena
     }
 
-    /// Who claims the core; `None` if it is served while nobody does ([`Arena::for_each_idle_core`]).
+    /// Who claims the core; `None` if it is served while no one does ([`Arena::for_each_idle_core`]).
     #[inline]
     pub fn owner(&self) -> Option<OwnerId> {
         // No other thread changes it as long as this value is there.
@@ -205,10 +205,11 @@ impl Arena {
         }
     }
 
-    /// Becomes the first core that nobody claims. Does not wait.
+    /// Becomes the first core that no one claims. Does not wait.
     ///
     /// # Errors
-    /// [`ClaimError::Busy`] if there are more threads than cores; [`ClaimError::Served`] if all that nobody claims are served.
+    /// [`ClaimError::Busy`] if there are more threads than cores; [`ClaimError::Served`] if all that no one claims are
+    /// served.
     pub fn claim_any(&self, owner: OwnerId) -> Result<Core<'_>, ClaimError> {
         self.claim_first(0..self.core_count(), owner)
     }
@@ -228,7 +229,7 @@ impl Arena {
         self.claim(number, owner).or_else(|_| self.claim_first(0..self.core_limit_seen(), owner))
     }
 
-    /// Becomes the first of these cores that nobody claims or serves; says whether one of them is served.
+    /// Becomes the first of these cores that no one claims or serves; says whether one of them is served.
     pub(crate) fn claim_first(
         &self,
         mut numbers: impl Iterator<Item = usize>,
@@ -264,9 +265,9 @@ impl Arena {
         Ok(Core::new(self, index))
     }
 
-    /// Acts once as each core that was on-line before and is claimed by nobody, so that what it left behind (garbage,
-    /// cached counts) is worked off. One owner at a time does so, by its name: whoever takes over what it had, had it died,
-    /// takes over the core that it served, too. Returns whether it was this one.
+    /// Acts once as each core that was on-line before and is claimed by no one, so that what it left behind (garbage,
+    /// cached counts) is worked off. One owner at a time does so, by its name: one that takes over what it had, had it
+    /// died, takes over the core that it served, too. Returns whether it was this one.
     pub fn for_each_idle_core(&self, server: OwnerId, mut act: impl FnMut(&Core<'_>)) -> bool {
         let Some(_service) = Service::begin(self, server) else {
             return false;
@@ -291,8 +292,8 @@ impl Arena {
         self.limit_word().load(Ordering::Relaxed) as usize
     }
 
-    /// The limit as it is seen without a fence: after a scan of all cores below a limit, for whoever must not have missed a
-    /// core that came on-line meanwhile and whose work another core has built upon.
+    /// The limit as it is seen without a fence: after a scan of all cores below a limit, for callers that must not have
+    /// missed a core that came on-line in the meantime and whose work another core has built upon.
     #[inline]
     pub fn core_limit_seen(&self) -> usize {
         self.limit_word().load(Ordering::Relaxed) as usize
@@ -310,7 +311,7 @@ impl Arena {
     }
 
     /// Takes over a core from an owner that died, with everything it held: its locks name the core and are now ours to
-    /// repair. The core may be one that it claimed, or one that it served while nobody did.
+    /// repair. The core may be one that it claimed, or one that it served while no one did.
     ///
     /// # Errors
     /// [`ClaimError`]: there is no such core, or it is not the dead owner's.
@@ -345,7 +346,7 @@ struct Service<'a>(&'a Arena);
 impl Service<'_> {
     fn begin(arena: &Arena, server: OwnerId) -> Option<Service<'_>> {
         let word = arena.service_word();
-        // Whoever finds another at it writes nothing.
+        // One that finds another at it writes nothing.
         let is_free = word.load(Ordering::Relaxed) == FREE;
         let begins = || word.compare_exchange(FREE, claimed_by(server), Ordering::Acquire, Ordering::Relaxed).is_ok();
         (is_free && begins()).then(|| Service(arena))

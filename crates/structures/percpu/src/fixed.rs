@@ -1,9 +1,9 @@
 //! Memory at addresses that are the same in each run. Only built under `cfg(loom)` and `cfg(shuttle)`.
 //!
-//! Structures hash addresses. loom wants all executions to do the same until they are told otherwise, and a round of
-//! chosen schedules shall be repeatable: so what a hash looks at must be the same for each execution, thread and run.
-//! Where the system chose the addresses, some runs of loom explored many times the executions of others, as counts met
-//! in a slot, and a round that had failed did not fail again.
+//! Structures hash addresses. loom wants all executions to do the same until they are given another order, and a round
+//! of chosen schedules shall be repeatable: so what a hash looks at must be the same for each execution, thread and
+//! run. Where the system chose the addresses, some runs of loom explored many times the executions of others, as counts
+//! met in a slot, and a round that had failed did not fail again.
 
 use alloc::vec::Vec;
 use core::ptr::{self, NonNull};
@@ -14,10 +14,10 @@ const STRIDE_BYTES: usize = 1 << 42;
 /// Addresses of processes end here.
 const ADDRESSES_END: usize = 1 << 47;
 
-/// A region that nobody uses: its size and where it begins.
+/// A region that no one uses: its size and where it begins.
 struct Unused(usize, NonNull<u8>);
 
-// SAFETY: plain memory that belongs to whoever takes it.
+// SAFETY: plain memory that belongs to the one that takes it.
 unsafe impl Send for Unused {}
 
 static UNUSED: Mutex<Vec<Unused>> = Mutex::new(Vec::new());

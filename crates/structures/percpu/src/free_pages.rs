@@ -15,14 +15,14 @@ pub(crate) struct Shortage {
     asked: AtomicU32,
     /// Atomic: what that was when somebody last began to collect.
     collected: AtomicU32,
-    /// Atomic: so many requests go unanswered, unless much was given back since: more with each collection in vain.
+    /// Atomic: this many requests go unanswered, unless much was given back since: more with each collection in vain.
     pause: AtomicU32,
     /// Atomic: how often a core has let others have what it had, and how often that was when somebody last began to collect.
     given_up: AtomicU32,
     given_up_before: AtomicU32,
     /// Atomic: bytes in use after the last collection.
     live_bytes: AtomicI64,
-    /// Atomic: how many of the free pages nobody is about to take: never more than stand in the map.
+    /// Atomic: how many of the free pages no one is about to take: never more than stand in the map.
     free_pages: AtomicUsize,
 }
 
@@ -69,7 +69,7 @@ impl Shortage {
         self.live_bytes.store(live_bytes, Ordering::Relaxed);
     }
 
-    /// Whether nobody has begun to collect since so much was asked for; then the caller has.
+    /// Whether no one has begun to collect since so much was asked for; then the caller has.
     pub(crate) fn is_first_to_collect(&self, asked: u32) -> bool {
         let collected = self.collected.load(Ordering::Relaxed);
         let given_up = self.given_up.load(Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl FreePages<'_> {
         }
     }
 
-    /// Takes so many neighbouring pages, and leaves others; the number of the first one.
+    /// Takes this many neighbouring pages, and leaves others; the number of the first one.
     pub(crate) fn take(&self, count: usize, left: usize) -> Option<usize> {
         let free_pages = &self.shortage.free_pages;
         // First the right to them: what is counted is there, or on its way to somebody who has the right.
@@ -193,7 +193,7 @@ fn parts(first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Words of a map for so many pages.
+/// Words of a map for this many pages.
 pub(crate) const fn words_for(pages: usize) -> usize {
     pages.div_ceil(WORD_PAGES)
 }

@@ -4,8 +4,8 @@ use core::cell::Cell;
 
 use crate::lock_rank::LockRank;
 
-/// So many locks at once are checked. Nothing that the file system does in one step takes more of them but a transaction of
-/// very many names, whose names are sorted.
+/// This many locks at once are checked. Nothing that the file system does in one step takes more of them but a
+/// transaction of very many names, whose names are sorted.
 const CHECKED_LOCKS: usize = 64;
 
 /// The locks that a core holds, as far as they fit: part of the handle, only in debug builds.

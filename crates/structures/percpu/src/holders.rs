@@ -1,10 +1,12 @@
-//! Which cores hold parts of an object in caches of their own: whoever wants all parts then asks those, and not all cores.
+//! Which cores hold parts of an object in caches of their own: one that wants all parts then asks those, and not all
+//! cores.
 //!
 //! **Idea.** Where a core caches its part of an object, only a look at all cores finds every part. Nothing cheaper can be had
-//! of an object that nobody has asked for yet: two cores that change it for the first time would meet in the note. So an object
-//! begins as *anyone's*. Once many cores were looked at for it in vain, maintenance makes it a *list*: from then on a core notes
-//! itself there before its cache gets a part, and strikes itself off once it has none. The object's own line is written then,
-//! by a first change and in maintenance; a core whose cache goes on holding the object writes nothing.
+//! of an object that no one has asked for yet: two cores that change it for the first time would meet in the note. So
+//! an object begins as *anyone's*. Once many cores were looked at for it in vain, maintenance makes it a *list*: from
+//! then on a core notes itself there before its cache gets a part, and strikes itself off once it has none. The
+//! object's own line is written then, by a first change and in maintenance; a core whose cache goes on holding the
+//! object writes nothing.
 //!
 //! ```text
 //! anyone's   ask all cores                              asked, and few hold it → filling (round)
@@ -15,8 +17,8 @@
 //! **Why a list is whole.** A part that came to a cache without a note came before its core saw that the list is filled. A core
 //! empties its cache, or notes what it leaves there, in each maintenance: once each core was maintained since, none is left.
 //!
-//! **Reading** takes the word before the parts and looks at it again behind them. Every note moves the word's version, so an
-//! equal word says that the same cores had parts all the time.
+//! **Reading** takes the word before the parts and looks at it again after them. Every note moves the word's version,
+//! so an equal word says that the same cores had parts all the time.
 //!
 //! **Death of a process** leaves a core on the list that has no part: it is asked in vain.
 
@@ -24,7 +26,7 @@ use sync::atomic::{AtomicU64, Ordering};
 
 use crate::core_index::CoreIndex;
 
-/// Embedded in the object, or beside it. One word.
+/// Embedded in the object, or next to it. One word.
 #[derive(Debug)]
 pub struct Holders(
     /// Atomic: state, number of cores on the list, the cores, round in which filling began, version.
@@ -45,16 +47,16 @@ const CORE_BITS: u32 = 8;
 const _: () = assert!(crate::MAX_CORES == 1 << CORE_BITS);
 const ROUND_SHIFT: u32 = CORES_SHIFT + CORE_BITS * Holders::MOST as u32;
 const ROUND_MASK: u64 = 31;
-/// What one change of the word adds to it. Whoever looks twice would have to sleep through as many changes as there are
-/// versions, 2 to the power of 31, and through neither more nor less.
+/// What one change of the word adds to it. One that looks twice would have to sleep through as many changes as there
+/// are versions, 2 to the power of 31, and through neither more nor less.
 const VERSION: u64 = 1 << (ROUND_SHIFT + 5);
-/// So many rounds after filling began each core was maintained since. Two for the report of whoever began it, which comes
-/// behind it, and may be late; two more, and each core has reported what it did before; one for what a core leaves in its
-/// cache at its first maintenance, to note it at the second; and one to spare.
+/// This many rounds after filling began each core was maintained since. Two for the report of the one that began it,
+/// which comes after it, and may be late; two more, and each core has reported what it did before; one for what a core
+/// leaves in its cache at its first maintenance, to note it at the second; and one to spare.
 const GRACE: u64 = 6;
 
 impl Holders {
-    /// So many cores have room on the list.
+    /// This many cores have room on the list.
     pub const MOST: usize = 3;
     /// No list is worth its while where no more cores than this can be asked.
     pub const FEW_CORES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
@@ -120,7 +122,7 @@ impl Holders {
 
     /// Part of maintenance, where few cores were found to have a part: begins to fill the list, or says that it is whole.
     /// `round` is one of the rounds in which each core reports that it was maintained, as they are now; the caller reports
-    /// behind this, and has reported before.
+    /// after this, and has reported before.
     pub fn narrow(&self, round: u64) {
         let word = self.0.load(Ordering::Relaxed);
         let new = match word & STATE {
@@ -139,7 +141,7 @@ impl Holders {
         Holding(self.0.load(Ordering::Acquire))
     }
 
-    /// Whether the same cores were to be asked all the time, behind a fence after the last part was read.
+    /// Whether the same cores were to be asked all the time, after a fence after the last part was read.
     #[inline]
     pub fn is_still(&self, holding: Holding) -> bool {
         self.0.load(Ordering::Relaxed) == holding.0

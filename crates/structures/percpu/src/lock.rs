@@ -1,8 +1,8 @@
 //! A spin lock that names its holder, and the check that locks are taken in order.
 //!
 //! The word is 0 or 1 + the holder's core index. A process that dies with a lock held therefore leaves a word that says
-//! whose operation has to be completed or undone; whoever took over the core ([`Arena::take_over`](crate::Arena)) frees
-//! it with [`CoreLock::release_taken_over`] once that is done.
+//! whose operation has to be completed or undone; the one that took over the core ([`Arena::take_over`](crate::Arena))
+//! frees it with [`CoreLock::release_taken_over`] once that is done.
 //!
 //! Cost: one exchange to lock, one store to unlock, on the lock's own line.
 

@@ -15,7 +15,7 @@ pub struct ObjectKind {
     pub number: u8,
     /// What such an object is called.
     pub name: &'static str,
-    /// After so many bytes the next one begins. In a slab a power of two, to which they are aligned.
+    /// After this many bytes the next one begins. In a slab a power of two, to which they are aligned.
     pub stride_bytes: usize,
     /// Where each field starts, in bytes, and its name; in the order of their places.
     pub fields: &'static [(usize, &'static str)],

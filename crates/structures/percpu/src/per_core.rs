@@ -59,7 +59,7 @@ impl<T> PerCore<T> {
         core::ptr::eq(self.arena, core.arena())
     }
 
-    /// Where the values lie, one behind the other.
+    /// Where the values lie, one after the other.
     pub fn memory(&self) -> Range<usize> {
         let start = self.values as usize;
         // SAFETY: the arena is there, by the promise to `create`.

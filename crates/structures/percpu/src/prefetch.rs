@@ -9,7 +9,7 @@
 
 use crate::LINE_BYTES;
 
-/// Asks for the lines of so many bytes, to write them. Null asks for nothing.
+/// Asks for the lines of this many bytes, to write them. Null asks for nothing.
 #[inline]
 pub fn prefetch_for_writing(start: *const u8, size_bytes: usize) {
     for line in lines(start, size_bytes) {
@@ -22,7 +22,7 @@ pub fn prefetch_for_writing(start: *const u8, size_bytes: usize) {
     }
 }
 
-/// Brings the lines of so many bytes, which no other core uses, near.
+/// Brings the lines of this many bytes, which no other core uses, near.
 #[inline]
 pub(crate) fn prefetch_unshared(start: *const u8, size_bytes: usize) {
     for line in lines(start, size_bytes) {

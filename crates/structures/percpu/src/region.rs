@@ -53,7 +53,7 @@ impl HeapRegion {
         }
     }
 
-    /// Where the block begins, for whoever uses its memory in another way than as an arena.
+    /// Where the block begins, for code that uses its memory in another way than as an arena.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.base.as_ptr()
     }

@@ -17,10 +17,11 @@
 //! Once memory was missing, these too can be had, and pages whose objects are all free serve any class (`collect`).
 //!
 //! **Kinds.** A type of objects may have magazines and chunks of its own ([`ObjectKind`]). Which page holds which kind
-//! stands in a map beside the arena's header, written when it is taken: so tools that know an address know what lies there.
+//! stands in a map next to the arena's header, written when it is taken: so tools that know an address know what lies
+//! there.
 //!
 //! **Why take-all.** A depot is a stack whose owner pushes single batches and whose takers exchange its head for null:
-//! nobody pops, so the ABA problem does not arise.
+//! no one pops, so the ABA problem does not arise.
 //!
 //! **Death of a process**: what moves from one list to another is put there before it is taken here, and who takes the
 //! core over ([`Arena::take_over`]) takes out of `active` what is in `spare` too, and counts: nothing is reachable twice.
@@ -64,11 +65,11 @@ impl Core<'_> {
     /// Gives memory back, to this core, whichever core allocated it.
     ///
     /// # Safety
-    /// `object` came from [`Core::allocate`] with the same class in the same arena, and nobody uses it any more.
+    /// `object` came from [`Core::allocate`] with the same class in the same arena, and no one uses it any more.
     #[inline]
     pub unsafe fn free(&self, object: NonNull<u8>, class: SizeClass) {
-        // Whoever found it by a reference had the right to some of its bytes; the arena, which has told its address, has it to
-        // all. No instruction.
+        // One that found it by a reference had the right to some of its bytes; the arena, which has given out its
+        // address, has it to all. No instruction.
         let object = object.as_ptr().expose_provenance();
         // SAFETY: an object's address is not null.
         let object = unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut::<u8>(object)) };
@@ -133,7 +134,8 @@ impl Core<'_> {
     /// Gives the memory of an object of the arena back, without dropping it.
     ///
     /// # Safety
-    /// It came from [`Core::allocate_object`] or [`Core::allocate_place`] in the same arena, and nobody uses it any more.
+    /// It came from [`Core::allocate_object`] or [`Core::allocate_place`] in the same arena, and no one uses it any
+    /// more.
     #[inline]
     pub unsafe fn free_object<T: ArenaObject>(&self, object: NonNull<T>) {
         // SAFETY: the caller's promise; the class is the type's, there as here.
@@ -228,8 +230,8 @@ impl Core<'_> {
     fn take_depot(&self, class: SizeClass, victim: CoreIndex) -> Option<NonNull<FreeObject>> {
         let taken = CoreSlabs::take_all(&self.arena.record(victim).slabs.depots[class.magazine()]);
         let batch = NonNull::new(taken)?;
-        // SAFETY: whoever exchanges the head for null owns all batches of the stack; the first object of each was written by
-        // `push_depot`, whose release the exchange acquires.
+        // SAFETY: the one that exchanges the head for null owns all batches of the stack; the first object of each was
+        // written by `push_depot`, whose release the exchange acquires.
         let rest = unsafe { (*batch.as_ptr()).next_batch };
         if !rest.is_null() {
             // Our own depot is empty, since we tried it first or emptied it just now, and only we push to it. An

@@ -21,7 +21,7 @@ unsafe impl Send for World {}
 unsafe impl Sync for World {}
 
 impl World {
-    /// A world with so many cores, 4 MiB of memory, and chunks of 4 KiB.
+    /// A world with this many cores, 4 MiB of memory, and chunks of 4 KiB.
     ///
     /// # Panics
     /// If the system has not so much memory.
@@ -29,7 +29,7 @@ impl World {
         World::with(BYTES, ArenaConfig { core_count, chunk_bytes: 4096 })
     }
 
-    /// A world of so many bytes, laid out like this.
+    /// A world of this many bytes, laid out like this.
     ///
     /// # Panics
     /// If the system has not so much memory, or no arena can be laid out so.
@@ -62,7 +62,7 @@ impl Deref for World {
     }
 }
 
-/// An owner of cores. Whoever acts for another process is owner 2.
+/// An owner of cores. One that acts for another process is owner 2.
 ///
 /// # Panics
 /// If the number is zero.

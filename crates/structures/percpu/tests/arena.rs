@@ -184,7 +184,7 @@ fn exhaustion_is_an_error_and_what_other_cores_freed_can_be_had() {
     assert_eq!(arena.live_objects(class), objects.len() as i64);
     let total = objects.len();
     for object in objects.drain(..) {
-        // SAFETY: allocated above with this class; used by nobody.
+        // SAFETY: allocated above with this class; used by no one.
         unsafe { second.free(object, class) };
     }
     assert_eq!(arena.live_objects(class), 0);
@@ -281,7 +281,7 @@ fn locks_exclude_and_slabs_stay_apart_under_threads() {
                     lock_shared().push(object.as_ptr() as usize);
                     let other = lock_shared().swap_remove(0);
                     let other = std::ptr::NonNull::new(other as *mut [u64; 32]).unwrap();
-                    // SAFETY: whoever takes an address from the list owns the object.
+                    // SAFETY: the one that takes an address from the list owns the object.
                     let words = unsafe { other.read() };
                     assert!(words.iter().all(|word| *word == words[0]), "two owners wrote one object");
                     // SAFETY: as above; same class.

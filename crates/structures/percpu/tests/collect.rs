@@ -1,5 +1,5 @@
 //! Memory that was full of objects of one class serves any other once they are given back: pages whose objects are all free go
-//! back to the arena. Nobody gets memory that another has, whatever the classes.
+//! back to the arena. No one gets memory that another has, whatever the classes.
 #![cfg(not(loom))]
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ fn give_back(core: &Core<'_>, class: SizeClass, objects: Vec<NonNull<u8>>, in_us
     }
 }
 
-/// What a core gets of a class, and gives back; it asks anew after maintenance, its own and idle cores', as calls do.
+/// What a core gets of a class, and gives back; it asks again after maintenance, its own and idle cores', as calls do.
 fn bytes_of(world: &World, core: &Core<'_>, class: SizeClass) -> usize {
     let (mut in_use, mut objects) = (InUse::default(), Vec::new());
     for _ in 0..64 {
@@ -87,7 +87,7 @@ fn bytes_of(world: &World, core: &Core<'_>, class: SizeClass) -> usize {
     bytes
 }
 
-/// Each class gets what the first one got, less what is rounded off, in any order and whoever gives it back.
+/// Each class gets what the first one got, less what is rounded off, in any order and no matter who gives it back.
 fn any_class_gets_all() {
     let world = World::with(BYTES, ArenaConfig { core_count: 3, chunk_bytes: 16 << 10 });
     let (first, second) = (world.core(0), world.core(1));
@@ -110,7 +110,7 @@ fn any_class_gets_all() {
     assert_eq!(world.live_bytes(), 0);
 }
 
-/// What is in use stays where it is, whatever becomes of what is beside it.
+/// What is in use stays where it is, whatever becomes of what is next to it.
 fn what_is_in_use_stays() {
     let world = World::with(BYTES, ArenaConfig { core_count: 1, chunk_bytes: 16 << 10 });
     let core = world.core(0);
@@ -146,7 +146,7 @@ fn pages_with_an_object_in_use_stay() {
     what_is_in_use_stays();
 }
 
-/// A full arena of small objects, of which the first core has given back so many of the last ones.
+/// A full arena of small objects, of which the first core has given back this many of the last ones.
 fn full_but(count: usize) -> (World, Vec<NonNull<u8>>) {
     let world = World::with(256 << 10, ArenaConfig { core_count: 2, chunk_bytes: 4096 });
     let first = world.core(0);

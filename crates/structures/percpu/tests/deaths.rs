@@ -1,4 +1,4 @@
-//! Deaths in allocations: whoever takes the core over gets no object that another has, and nearly all that are free.
+//! Deaths in allocations: one that takes the core over gets no object that another has, and nearly all that are free.
 #![cfg(all(shuttle, unix))]
 
 use std::collections::BTreeSet;

@@ -71,7 +71,7 @@ fn a_core_that_is_served_is_refused_at_once_or_awaited_as_the_host_likes() {
             let served = Some(ClaimError::Served { by: owner(5) });
             assert_eq!((world.claim(1, owner(1)).err(), world.claim_any(owner(1)).err()), (served, served));
             assert_eq!((idle.owner(), idle.actor(), world.actor_of(idle.index())), (None, owner(5), Some(owner(5))));
-            // Nobody serves beside somebody else.
+            // No one serves at the same time as somebody else.
             assert!(!world.for_each_idle_core(owner(6), |_| unreachable!("one at a time")));
             waiting = Some(scope.spawn(|| world.claim_waiting(1, owner(1), &wait).map(|core| core.actor())));
             barrier.wait();
@@ -107,7 +107,7 @@ fn failures_that_are_planned_are_told() {
     assert_eq!((core.allocate(class), core.allocations_left()), (Err(OutOfMemory), Some(0)));
     core.fail_allocations_after(None);
     assert_eq!(core.allocations_left(), None);
-    // SAFETY: allocated above, and used by nobody.
+    // SAFETY: allocated above, and used by no one.
     objects.into_iter().for_each(|object| unsafe { core.free(object, class) });
     assert_eq!(world.live_bytes(), 0);
 }

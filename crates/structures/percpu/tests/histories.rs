@@ -1,5 +1,5 @@
-//! Concurrent histories of cores in an arena that is nearly exhausted: nobody gets memory that another has, nobody acts as a core
-//! that another is, and in the end each object is in use or can be had.
+//! Concurrent histories of cores in an arena that is nearly exhausted: no one gets memory that another has, no one acts
+//! as a core that another is, and in the end each object is in use or can be had.
 //!
 //! A request may fail while others have free objects: up to two batches of each core are out of reach of the others.
 #![cfg(not(loom))]
@@ -30,7 +30,7 @@ enum Operation {
     Free {
         longest: bool,
     },
-    /// To whoever comes for them.
+    /// To the one that comes for them.
     GiveAll,
     AcceptAll,
     /// Adds to a number under a lock.
@@ -52,7 +52,7 @@ struct Round<'a> {
     number: AtomicU64,
 }
 
-/// Says that nobody else acts as a core.
+/// Says that no one else acts as a core.
 struct Alone<'a>(&'a AtomicBool);
 
 impl Drop for Alone<'_> {
@@ -92,7 +92,7 @@ impl Round<'_> {
 
     fn free(&self, core: &Core, object: usize) {
         lock(&self.in_use).remove(&object);
-        // SAFETY: allocated in this class, and used by nobody.
+        // SAFETY: allocated in this class, and used by no one.
         unsafe { core.free(NonNull::new(object as *mut u8).unwrap(), CLASS) };
     }
 

@@ -30,7 +30,7 @@ fn lock_excludes(first: usize) {
     }
 }
 
-/// Both cores take the depot of core 0, which frees meanwhile: no object may come out twice.
+/// Both cores take the depot of core 0, which frees at the same time: no object may come out twice.
 fn depots_hand_out_once(freeing_first: bool) {
     let model = ModelArena::new(2, 256 << 10);
     let class = SizeClass::of_type::<[u8; 16 << 10]>(); // batches of one object
@@ -41,12 +41,12 @@ fn depots_hand_out_once(freeing_first: bool) {
     }
     let (free, held) = (objects.split_off(objects.len() - 2), objects);
     for address in free {
-        // SAFETY: allocated above, used by nobody.
+        // SAFETY: allocated above, used by no one.
         unsafe { zero.free(std::ptr::NonNull::new(address as *mut u8).unwrap(), class) };
     }
     let last = held[0];
     let freeing = move || {
-        // SAFETY: allocated above, used by nobody.
+        // SAFETY: allocated above, used by no one.
         unsafe { zero.free(std::ptr::NonNull::new(last as *mut u8).unwrap(), class) };
         let mine: Vec<usize> = (0..3).filter_map(|_| zero.allocate(class).ok()).map(|o| o.as_ptr() as usize).collect();
         mine

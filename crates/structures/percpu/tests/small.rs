@@ -12,7 +12,7 @@ use sync::Spin;
 
 /// An object on its way from one thread to another.
 struct Handed(NonNull<[u64; 64]>);
-// SAFETY: whoever has it uses the object alone.
+// SAFETY: the one that has it uses the object alone.
 unsafe impl Send for Handed {}
 
 fn class() -> SizeClass {
@@ -96,7 +96,7 @@ fn an_heir_finds_the_lists_whole() {
     let dead = world.core(0);
     let objects: Vec<_> = (0..20).map(|_| dead.allocate(class()).unwrap()).collect();
     for object in objects {
-        // SAFETY: allocated above, used by nobody.
+        // SAFETY: allocated above, used by no one.
         unsafe { dead.free(object, class()) };
     }
     std::mem::forget(dead);

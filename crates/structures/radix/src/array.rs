@@ -95,7 +95,7 @@ impl RadixArray {
         });
     }
 
-    /// [`RadixArray::for_each_in`] until `each` breaks: slots behind that are not looked at either.
+    /// [`RadixArray::for_each_in`] until `each` breaks: slots after that are not looked at either.
     pub fn try_for_each_in<B>(
         &self,
         guard: &Guard<'_>,
@@ -161,7 +161,7 @@ impl RadixArray {
     /// Frees all nodes; the values are the caller's.
     ///
     /// # Safety
-    /// Nobody uses the array any more, or will until it is made anew.
+    /// No one uses the array any more, or will until it is made again.
     pub unsafe fn destroy(&self, core: &Core<'_>) {
         // SAFETY: the caller's promise.
         unsafe { free_below(core, Word(self.root.load(Ordering::Acquire)).content()) };
@@ -216,11 +216,11 @@ fn end_change_taken_over(slot: &LeafSlot, core: &Core<'_>, end_mark: &mut impl F
 }
 
 /// # Safety
-/// Nobody uses the nodes below.
+/// No one uses the nodes below.
 unsafe fn free_below(core: &Core<'_>, content: Content) {
     if let Content::Child(node) = content {
-        // SAFETY: nobody uses the node, by the caller's promise; it is freed after all that lie below it, which no other node
-        // leads to.
+        // SAFETY: no one uses the node, by the caller's promise; it is freed after all that lie below it, which no
+        // other node leads to.
         unsafe {
             for index in 0..node.slot_count() {
                 free_below(core, Word(node.slot(index).load(Ordering::Relaxed)).content());

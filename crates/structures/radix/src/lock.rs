@@ -100,7 +100,7 @@ impl RadixArray {
         matches!(self.find(guard, index), End::Leaf(_))
     }
 
-    /// Locks one index that has a slot of its own and is not locked; waits for nobody.
+    /// Locks one index that has a slot of its own and is not locked; waits for no one.
     pub fn try_lock_slot<'g>(&'g self, guard: &'g Guard<'g>, index: u64) -> Option<LockedSlot<'g>> {
         match self.find(guard, index) {
             End::Leaf(slot) => slot.try_lock(guard),
@@ -114,8 +114,8 @@ impl RadixArray {
     }
 
     /// Empties all indices, from left to right and one after the other, and tells `old` of each value under its lock. Nodes stay.
-    /// What holds nothing and is not locked is not written to: who locks such an index comes behind this walk. Neither range
-    /// locks nor folded values are under way meanwhile.
+    /// What holds nothing and is not locked is not written to: who locks such an index comes after this walk. Neither
+    /// range locks nor folded values are under way in the meantime.
     pub fn empty_each(&self, guard: &Guard<'_>, wait: &impl Wait, mut old: impl FnMut(u64)) {
         empty_below(guard, Word(self.root.load(Ordering::Acquire)).content(), wait, &mut old);
     }

@@ -182,7 +182,7 @@ pub(crate) struct Node {
     pub(crate) slot_bits: u32,
 }
 
-/// Bits of the range that a node covers whose slots cover so many.
+/// Bits of the range that a node covers whose slots cover this many.
 #[inline]
 const fn bits_above(slot_bits: u32) -> u32 {
     slot_bits + if slot_bits == 0 { LEAF_BITS } else { INNER_BITS }
@@ -228,7 +228,7 @@ impl Node {
     }
 
     /// # Safety
-    /// Nobody uses the node any more.
+    /// No one uses the node any more.
     pub(crate) unsafe fn free(self, core: &Core<'_>) {
         // SAFETY: the caller's promise; the type is that of the allocation.
         unsafe {
@@ -261,8 +261,8 @@ impl Node {
     #[inline]
     pub(crate) unsafe fn slot<'n>(self, index: usize) -> &'n AtomicU64 {
         let index = index & (self.slot_count() - 1);
-        // SAFETY: `allocate` made a leaf if the bits are zero, and else an inner node; the bits stand beside the address in the
-        // word, and change with it alone. The node lives by the caller's promise; the index is masked.
+        // SAFETY: `allocate` made a leaf if the bits are zero, and else an inner node; the bits stand next to the
+        // address in the word, and change with it alone. The node lives by the caller's promise; the index is masked.
         unsafe {
             if self.is_leaf() {
                 &self.address.cast::<Leaf>().as_ref().slots[index].word

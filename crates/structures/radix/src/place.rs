@@ -31,7 +31,8 @@ pub(crate) fn places<'g>(node: Node, base: u64, range: &Range<u64>) -> impl Iter
     let first = range.start.saturating_sub(base) >> bits;
     let end = range.end.saturating_sub(base).div_ceil(1 << bits).min(node.slot_count() as u64);
     (first..end).map(move |index| {
-        // SAFETY: the node lives for `'g`: whoever walks is pinned meanwhile, and nodes are retired; or nobody else knows it.
+        // SAFETY: the node lives for `'g`: the one that walks is pinned in that time, and nodes are retired; or no one
+        // else knows it.
         let slot = unsafe { node.slot(index as usize) };
         Place { slot, base: base + (index << bits), bits }
     })

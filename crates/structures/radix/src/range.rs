@@ -227,8 +227,8 @@ impl<'g> LockedRange<'g> {
             below.slot.store(dead.0, Ordering::Release);
         }
         let (link, kind) = node.retirement();
-        // SAFETY: new readers do not find the node. We have locked all of its slots, as nobody else can, so that it is folded,
-        // and retired, once.
+        // SAFETY: new readers do not find the node. We have locked all of its slots, as no one else can, so that it is
+        // folded, and retired, once.
         unsafe { self.guard.retire(link, kind) };
     }
 
@@ -292,7 +292,8 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
                     }
                     return Ok(());
                 }
-                // Not before the root can be looked at anew: another may make a node of it that does not cover our range.
+                // Not before the root can be looked at again: another may make a node of it that does not cover our
+                // range.
                 _ if word.holder().is_some() => {
                     if planted("radix: an empty root is taken to stay so") && word.child().is_none() {
                         let root = Place { slot: &self.array.root, base: 0, bits: INDEX_BITS };
@@ -366,7 +367,7 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
         let node = Node::allocate(self.guard.core(), slot_bits, |index| if index == 0 { word } else { other })?;
         let new = Word::new(Content::Child(node)).0;
         if self.array.root.compare_exchange(word.0, new, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // SAFETY: made above, and the exchange that would have told of it has failed.
+            // SAFETY: made above, and the exchange that would have published it has failed.
             unsafe { node.free(self.guard.core()) };
         }
         Ok(())
@@ -436,9 +437,9 @@ impl<'g, W: Wait> Walk<'g, '_, W> {
 }
 
 /// # Safety
-/// Nobody but the caller has seen the node.
+/// No one but the caller has seen the node.
 unsafe fn free_unpublished(guard: &Guard<'_>, node: Node) {
-    // SAFETY: nobody has seen the node, and so none of those that are reached through it.
+    // SAFETY: no one has seen the node, and so none of those that are reached through it.
     unsafe {
         for index in 0..node.slot_count() {
             if let Content::Child(below) = Word(node.slot(index).load(Ordering::Relaxed)).content() {

@@ -27,8 +27,8 @@ impl RadixArray {
         }
     }
 
-    /// Lets `look` look at what the value at an index stands for, again and again until nobody has changed it meanwhile.
-    /// Writes nothing. `look` may see the middle of a change; what it returned then is dropped.
+    /// Lets `look` look at what the value at an index stands for, again and again until no one has changed it in the
+    /// meantime. Writes nothing. `look` may see the middle of a change; what it returned then is dropped.
     #[inline]
     pub fn read<'g, R>(
         &'g self,
@@ -56,8 +56,8 @@ impl RadixArray {
             match self.find(guard, index) {
                 End::Uniform(value, _) => {
                     let result = look(value);
-                    // Pairs with the release of whoever gives the index a slot of its own: if `look` has seen what changed under
-                    // that, we find the slot.
+                    // Pairs with the release of the one that gives the index a slot of its own: if `look` has seen what
+                    // changed under that, we find the slot.
                     fence(Ordering::Acquire);
                     let looks_once = planted("radix: an index without a slot is looked at once");
                     if looks_once || matches!(self.find(guard, index), End::Uniform(same, _) if same == value) {
@@ -86,7 +86,7 @@ impl RadixArray {
         }
     }
 
-    /// The value at an index at a moment at which nobody has it locked. Writes nothing.
+    /// The value at an index at a moment at which no one has it locked. Writes nothing.
     pub fn settled(&self, guard: &Guard<'_>, index: u64, wait: &impl Wait) -> Option<u64> {
         let mut round = 0;
         loop {
@@ -118,7 +118,7 @@ impl RadixArray {
         }
     }
 
-    /// [`RadixArray::for_each_in`], each index at a moment at which nobody has it locked. Writes nothing.
+    /// [`RadixArray::for_each_in`], each index at a moment at which no one has it locked. Writes nothing.
     pub fn for_each_settled_in(
         &self,
         guard: &Guard<'_>,
@@ -164,7 +164,8 @@ impl RadixArray {
         unsafe { any_below(content, (0, bits), start, wait, &is_as_before) }
     }
 
-    /// The first index from `start` on that holds no value; looks at no index behind it, and once at indices that share a word.
+    /// The first index from `start` on that holds no value; looks at no index after it, and once at indices that share
+    /// a word.
     pub fn first_empty(&self, guard: &Guard<'_>, start: u64) -> u64 {
         let mut index = start;
         while index < 1 << INDEX_BITS {
@@ -224,7 +225,7 @@ unsafe fn any_below(
 fn holds_value(slot: &LeafSlot, wait: &impl Wait, is_as_before: &impl Fn(CoreIndex) -> bool) -> bool {
     let mut round = 0;
     loop {
-        // In this order: whoever has seen something of a change finds it under way, or its value.
+        // In this order: one that has seen something of a change finds it under way, or its value.
         let is_changing = slot.sequence.now().is_changing() && !planted("radix: a first value is not awaited");
         // Acquire pairs with the end of a mark: who finds none finds what has become of the value.
         let is_marked = slot.next.load(Ordering::Acquire) != 0;
@@ -257,7 +258,7 @@ fn look_at_marked<R>(
         return None;
     }
     let result = look(value);
-    // Whatever happens from here on: what is marked is touched by nobody before its mark ends.
+    // Whatever happens from here on: what is marked is touched by no one before its mark ends.
     fence(Ordering::Acquire);
     let is_same = slot.sequence.now() == moment;
     (is_same && Word(slot.word.load(Ordering::Relaxed)) == word).then_some(result)

@@ -1,8 +1,8 @@
 //! One index that is locked, which allows changes of what its value stands for, and marks of changes to come.
 //!
-//! A **mark** is a change that goes on until somebody else's decision: the value that is to be stands beside the present
-//! one, whose readers ask whether the change has happened ([`RadixArray::read_beside_marks`]). What the present value
-//! stands for is not touched meanwhile.
+//! A **mark** is a change that goes on until somebody else's decision: the value that is to be stands next to the
+//! present one, whose readers ask whether the change has happened ([`RadixArray::read_beside_marks`]). What the present
+//! value stands for is not touched in the meantime.
 
 use core::convert::Infallible;
 
@@ -20,12 +20,12 @@ pub struct LockedSlot<'g> {
 impl LeafSlot {
     /// Marks a change to come. The caller's core holds the lock.
     pub(crate) fn mark(&self, next: Option<u64>) {
-        // Before the sequence, so that whoever finds that odd by the mark finds this.
+        // Before the sequence, so that one that finds that odd by the mark finds this.
         self.next.store(encode_next(next), Ordering::Relaxed);
         fence(Ordering::Release);
         self.sequence.begin();
         // Who changes what the value stands for without the lock, and looks at the sequence then, finds it odd, or is seen by
-        // whoever copies that from now on.
+        // one that copies that from now on.
         fence(Ordering::SeqCst);
     }
 
@@ -54,7 +54,7 @@ impl LeafSlot {
             return None;
         }
         let locked = word.locked_by(guard.core().index());
-        // Acquire pairs with the release of whoever held the lock before.
+        // Acquire pairs with the release of the one that held the lock before.
         let taken = self.word.compare_exchange(word.0, locked.0, Ordering::AcqRel, Ordering::Relaxed);
         taken.is_ok().then(|| LockedSlot { slot: self })
     }

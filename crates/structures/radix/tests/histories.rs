@@ -1,9 +1,9 @@
 //! Concurrent histories of an array: an order must exist in which plain slots are the same; who has locked an index is alone;
 //! nothing stays locked, and no node is lost.
 //!
-//! A range is emptied or filled index by index, from left to right, and others that change it are kept off meanwhile. Whether
-//! there are values from an index on is told of each index at a moment of its own. Who reads an index, and not only gets its
-//! value, sees what that stands for as it was at the same moment.
+//! A range is emptied or filled index by index, from left to right, and others that change it are kept off in the
+//! meantime. Whether there are values from an index on is said of each index at a moment of its own. Who reads an
+//! index, and not only gets its value, sees what that stands for as it was at the same moment.
 #![cfg(not(loom))]
 
 use std::ops::Range;
@@ -38,7 +38,7 @@ enum Operation {
     SetIn(usize, usize, usize, u64),
     Fill(usize, usize, Option<u64>),
     CutFrom(usize),
-    /// Sets an index, and empties all behind it.
+    /// Sets an index, and empties all after it.
     CutAfter(usize, u64),
     Maintain,
     /// Also for cores that are off-line.
@@ -285,7 +285,7 @@ fn check(number: u64, (plan, _): &Plan) {
     });
     let core = arena.claim_waiting(CORES - 1, owner, &sync::Spin).unwrap();
     let guard = round.epochs.pin(&core);
-    // Waits for ever if anything is still locked.
+    // Waits forever if anything is still locked.
     drop(round.array.lock_from(&guard, 0, &Spin).unwrap());
     let mut events = events(&made);
     let last = |probe| Step::Is(probe, round.array.get(&guard, PROBES[probe]));

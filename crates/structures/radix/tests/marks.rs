@@ -1,5 +1,5 @@
-//! Changes that are marked, against a plain map: while they are, all is as before for whoever says so, and the others wait
-//! for the end; then all have happened or none has, whether their core ends them or its heir.
+//! Changes that are marked, against a plain map: while they are, all is as before for those who say so, and the others
+//! wait for the end; then all have happened or none has, whether their core ends them or its heir.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::cell::Cell;

@@ -130,7 +130,7 @@ fn what_is_locked_is_not_settled_and_not_locked_again() {
     });
 }
 
-/// Whoever waits for the lock gets it unlocked, once, with another value.
+/// One that waits for the lock gets it unlocked, once, with another value.
 struct Unlock<'g>(RefCell<Option<LockedRange<'g>>>);
 
 impl Wait for Unlock<'_> {
@@ -199,7 +199,7 @@ fn a_dead_holders_locks_are_cleared() {
     });
 }
 
-/// A death in the middle of a change left the slot's version odd, and readers of the index waited for ever.
+/// A death in the middle of a change left the slot's version odd, and readers of the index waited forever.
 #[test]
 fn a_change_in_whose_middle_its_holder_died_ends_with_its_lock() {
     with_array(|arena, epochs, array| {

@@ -32,7 +32,7 @@ impl Default for RefCacheConfig {
 pub(crate) struct Own {
     /// Of kinds that are reviewed as soon as they can be, and of those that wait an epoch more.
     pub(crate) queues: [Queue; 2],
-    /// The first so many places of the list hold indices: those of all slots that hold an object, each once, so that a
+    /// The first `used` places of the list hold indices: those of all slots that hold an object, each once, so that a
     /// flush visits no others.
     used: OwnWord<u32>,
     used_list: *mut u32,
@@ -105,7 +105,7 @@ impl RefCache {
         RefCache::create_in(arena, decisions, config, rounds)
     }
 
-    /// As [`RefCache::create`], with rounds of the same arena, and nobody else's.
+    /// As [`RefCache::create`], with rounds of the same arena, and no one else's.
     ///
     /// # Errors
     /// As there.
@@ -210,7 +210,8 @@ impl RefCache {
     }
 
     /// The slot is about to be given up: returns the object that has the core on its list, or null, for [`RefCache::strike`] once
-    /// the object has the delta. Whoever dies in between leaves a core on a list, and no pointer to what it is not in.
+    /// the object has the delta. A death in between leaves a core on a list, and no pointer to what it is not
+    /// in.
     #[inline]
     fn begin_to_leave(&self, core: &Core<'_>, slot: &Slot) -> *mut Noted {
         let left = if slot.is_noted() { slot.set_noted(None) } else { ptr::null_mut() };
@@ -254,7 +255,7 @@ impl RefCache {
         // Who has used the weak reference before has changed a count that he flushes before our review.
         counted.mark_weak();
         let epoch = match own.next_flush.get() {
-            // What we did is seen by whoever flushes in the epoch after this one.
+            // What we did is seen by those who flush in the epoch after this one.
             0 => self.rounds.round_before_the_next(),
             // Before that flush of ours no other core's is in the epoch after it.
             epoch => epoch,
@@ -283,7 +284,8 @@ impl RefCache {
         own.used.set(0);
     }
 
-    /// Goes on with the list of holders of a count for which the core has asked all cores. It flushes and reports behind this.
+    /// Goes on with the list of holders of a count for which the core has asked all cores. It flushes and reports after
+    /// this.
     #[cold]
     fn narrow(&self, own: &Own, asked: &Noted) {
         own.asked.set(ptr::null_mut());
@@ -408,7 +410,8 @@ impl RefCache {
     }
 
     /// Applies what the core's cache has for an object that was made without a count, and has its first now. A count that comes
-    /// back to zero within one cache changes nothing outside of it; where it was zero before, nobody would find that it is.
+    /// back to zero within one cache changes nothing outside of it; where it was zero before, no one would find that it
+    /// is.
     ///
     /// # Safety
     /// As for [`RefCache::change`]; nothing waits there for an operation.
@@ -590,7 +593,7 @@ impl RefCache {
     }
 
     /// Gives up a reference and tells whether that was the last one. If several cores give up the last ones at the same
-    /// time, at least one of them is told so.
+    /// time, at least one of them learns so.
     ///
     /// # Safety
     /// As for [`RefCache::change`]; the caller gives up its own reference, and the object is not freed before the call

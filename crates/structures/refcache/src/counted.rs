@@ -35,7 +35,7 @@ pub struct Counted {
     word: AtomicI64,
     /// Atomic: the operation that has claimed the pending delta, or zero.
     pending_tag: AtomicU64,
-    /// Of the claim's core, told by the word.
+    /// Of the claim's core, given by the word.
     pending_delta: AtomicI64,
     /// Atomic: the one weak reference, or null.
     pub(crate) weak: AtomicPtr<WeakRef>,
@@ -183,7 +183,7 @@ impl Counted {
         self.word.load(Ordering::Acquire) >> STATE_BITS
     }
 
-    /// [`Counted::applied`], and whether a delta waits beside it.
+    /// [`Counted::applied`], and whether a delta waits next to it.
     #[inline]
     pub(crate) fn applied_and_pending(&self) -> (i64, bool) {
         let word = self.word.load(Ordering::Acquire);
@@ -232,7 +232,7 @@ impl Counted {
         Tag::from_bits(self.pending_tag.load(Ordering::Acquire))
     }
 
-    /// The delta that waits, for whoever saw that there is one.
+    /// The delta that waits, for one that saw that there is one.
     pub(crate) fn pending_delta(&self) -> i64 {
         self.pending_delta.load(Ordering::Relaxed)
     }

@@ -42,11 +42,11 @@
 //! **Off-line cores** must have flushed too: run `maintain` for them with `Arena::for_each_idle_core`.
 //!
 //! **Death of a process** in `change` can leave a slot's sequence odd: the heir of the core calls
-//! [`RefCache::repair_taken_over`], which also makes the list of used slots anew. A delta that was not written yet is lost
-//! with its call. A death between the two stores that move a delta (from pending to settled, from the slot to the object)
-//! leaves an increment counted twice or a decrement forgotten: the count of one object is then too high by that delta, the
-//! object stays for ever, and is never freed under its names. One object that was about to be queued, reviewed or freed
-//! stays, too. `tests/deaths.rs` holds these bounds at each store.
+//! [`RefCache::repair_taken_over`], which also makes the list of used slots again. A delta that was not written yet is
+//! lost with its call. A death between the two stores that move a delta (from pending to settled, from the slot to the
+//! object) leaves an increment counted twice or a decrement forgotten: the count of one object is then too high by that
+//! delta, the object stays forever, and is never freed under its names. One object that was about to be queued,
+//! reviewed or freed stays, too. `tests/deaths.rs` holds these bounds at each store.
 //!
 //! **Few cores to ask.** A [`Noted`] count knows which cores have deltas of it, once it was read exactly where many cores
 //! could have some: see [`percpu::Holders`].

@@ -33,7 +33,7 @@ impl Queue {
             Some(last) => unsafe { last.as_ref() }.next.set(object.as_ptr()),
             None => self.head.set(object.as_ptr()),
         }
-        // Behind the link: whoever takes the core over goes on to the end.
+        // After the link: one that takes the core over goes on to the end.
         self.tail.set(object.as_ptr());
     }
 

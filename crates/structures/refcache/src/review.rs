@@ -34,16 +34,17 @@ impl RefCache {
         }
     }
 
-    /// The second part of [`RefCache::maintain`], behind [`RefCache::flush`], for whoever reports to several at one moment.
+    /// The second part of [`RefCache::maintain`], after [`RefCache::flush`], for a core that reports to several at one
+    /// moment.
     ///
     /// # Safety
     /// The core has changed no count since it has flushed; the rest as there.
     pub unsafe fn report(&self, core: &Core<'_>) -> Report {
         let own = self.own.get(core);
-        // Nobody can tell for another core that it has flushed.
+        // No one can tell for another core that it has flushed.
         let report = self.rounds.report(core, &own.reporter, None);
         if sync::mutant::planted("refcache: epochs do not wait for flushes") {
-            // Until it waits for nobody.
+            // Until it waits for no one.
             for _ in 0..2 {
                 self.rounds.report(core, &own.reporter, Some(&|_, _| true));
             }

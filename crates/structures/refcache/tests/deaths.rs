@@ -1,5 +1,5 @@
-//! Deaths in changes of counts and in maintenance: no count is ever too low, one may be too high by a delta, and nobody writes
-//! behind the list of slots in use, in caches of the default size too.
+//! Deaths in changes of counts and in maintenance: no count is ever too low, one may be too high by a delta, and no one
+//! writes past the list of slots in use, in caches of the default size too.
 #![cfg(all(shuttle, unix))]
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};

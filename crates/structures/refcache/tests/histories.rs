@@ -1,5 +1,5 @@
 //! Concurrent histories of counts: an order must exist in which plain numbers are the same, and objects die once, when
-//! nobody has a reference, and all of them do.
+//! no one has a reference, and all of them do.
 //!
 //! A count that depends on an operation changes when that commits. An eager release is two steps: it gives up the
 //! reference, and then asks whether the count is zero. A weak reference fails only when its object has no other, and from
@@ -35,7 +35,7 @@ enum Operation {
     },
     Read(usize),
     Upgrade(usize),
-    /// Leaves a reference to whoever comes for it.
+    /// Leaves a reference to the one that comes for it.
     Give(usize),
     Accept(usize),
     Maintain,

@@ -40,7 +40,7 @@ impl<'w> Counts<'w> {
         unsafe { self.cache.maintain(core, |_, object| self.freed.borrow_mut().push(object)) };
     }
 
-    /// Changes counts by one operation, and holds every look at them meanwhile against `model`.
+    /// Changes counts by one operation, and holds every look at them in the meantime against `model`.
     fn change_many(&self, core: &Core, changes: &[(usize, i64)], commits: bool, model: &mut Vec<i64>) {
         let operation = self.decisions.begin_firm(core);
         let mut after = model.clone();

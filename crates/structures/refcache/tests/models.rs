@@ -137,7 +137,7 @@ fn lookup_against_removal_by_a_new_core(finder_first: bool) {
     sync::model::both(finder_first, finder, remover);
 }
 
-/// A reference goes from core to core without being counted anew: the count is zero twice although a reference exists.
+/// A reference goes from core to core without being counted again: the count is zero twice although a reference exists.
 fn handed_over(holder_first: bool) {
     let world = World::new();
     let (zero, one) = (world.model.core(0), world.model.core(1));
@@ -339,7 +339,8 @@ fn weak_against_review(upgrader_first: bool) {
 }
 
 /// Prepares deltas of several counts under one operation, decides, and ends them. On the way to a count that another
-/// operation has claimed it gives up. Returns whether it happened. `at_decision` is told of the moments before and after.
+/// operation has claimed it gives up. Returns whether it happened. `at_decision` is called at the moments before and
+/// after.
 fn change_many(
     world: &World,
     core: &Core,
@@ -413,7 +414,7 @@ fn one_place_for_two(first: bool) {
     assert_eq!(shared.applied(), 1 + happened, "a delta was lost or counted twice");
 }
 
-/// An operation that does not happen leaves nothing, to whoever reads meanwhile.
+/// An operation that does not happen leaves nothing, to those who read in the meantime.
 fn aborted_many(first: bool) {
     let world = Arc::new(World::new());
     let objects = [world.object(1), world.object(1)];

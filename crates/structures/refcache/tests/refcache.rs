@@ -69,7 +69,7 @@ fn of_many_cores_those_are_asked_that_have_changed_a_count() {
                     change(cache, core, object, 1);
                     count += 1;
                 }
-                // Behind what the core has changed.
+                // After what the core has changed.
                 sync::atomic::fence(sync::atomic::Ordering::SeqCst);
                 // SAFETY: placed in the arena for good.
                 assert_eq!(unsafe { cache.exact_after_fence(core, object, &Spin) }, count);
@@ -308,7 +308,7 @@ proptest! {
         };
         for step in steps {
             match step {
-                // A count that was zero is never raised again: nobody has a reference to copy.
+                // A count that was zero is never raised again: no one has a reference to copy.
                 Step::Change { core, object, up } if model[object] > 0 => {
                     let delta = if up { 1 } else { -1 };
                     change(cache, &cores[core], objects[object], delta);

@@ -18,15 +18,15 @@
 //! complete; then groups may already be in the next. A report that finds so counts for nothing, and covers only the next one.
 //!
 //! **Silent cores** have not reported in the round before. Where the user can tell from outside that a core was quiet
-//! (`epoch`: not pinned), whoever reports looks at them in their place, at once; a core that reported in the round before is
-//! looked at when somebody has come back eight times in vain. Where only the core itself can tell (`refcache`: it has flushed),
-//! a round waits for all that were ever on-line.
+//! (`epoch`: not pinned), one that reports looks at them in their place, at once; a core that reported in the round
+//! before is looked at when somebody has come back eight times in vain. Where only the core itself can tell
+//! (`refcache`: it has flushed), a round waits for all that were ever on-line.
 //!
 //! **Two that share lines.** Structures that are maintained one after the other have their words in the same lines, which
 //! then go from core to core once for both.
 //!
-//! **Death of a process**: its heir does what it may have left undone ([`Rounds::repair_taken_over`]); without one, whoever
-//! comes back twice does. All that is written names its round, so that it does no harm to do it twice.
+//! **Death of a process**: its heir does what it may have left undone ([`Rounds::repair_taken_over`]); without one, a
+//! core that comes back twice does. All that is written names its round, so that it does no harm to do it twice.
 //!
 //! **Cost**: a report one exchange of the group's line; of each group and round, two lines more. Memory: a line per group.
 //!
@@ -51,11 +51,11 @@ const GROUP_CORES: usize = if cfg!(any(loom, shuttle)) { 2 } else { MOST_IN_WORD
 const FIRST_ROUND: u64 = 2;
 /// Who has reported in vain so often looks at silent cores again, and does what others left undone.
 const PATIENCE: u64 = 2;
-/// Who has reported in vain so often looks at cores that used to report by themselves. So many times as fast as others a core
-/// may be without taking lines from them.
+/// Who has reported in vain that often looks at cores that used to report by themselves. This many times as fast as
+/// others a core may be without taking lines from them.
 const PATIENCE_WITH_DILIGENT: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
-/// Where so many of a group report, a core does so at every second call: the line of the group then comes to each half as
-/// often.
+/// Where this many of a group report, a core does so at every second call: the line of the group then comes to each
+/// half as often.
 const COMPANY: u32 = 8;
 /// How many share lines.
 const SHARES: usize = 2;
@@ -172,8 +172,9 @@ impl Rounds {
         if sync::mutant::planted("rounds: a round is read without an exchange") {
             return self.round();
         }
-        // Release: whoever begins the next round reads from this exchange, and passes on what was done before. (A fence and a load
-        // would rest on the fence of `core_limit` in each report that counts: too far away to be seen.) Acquire as in `round`.
+        // Release: one that begins the next round reads from this exchange, and passes on what was done before. (A
+        // fence and a load would rest on the fence of `core_limit` in each report that counts: too far away to be
+        // seen.) Acquire as in `round`.
         self.groups().read_in_order(Ordering::AcqRel).number()
     }
 
@@ -190,14 +191,14 @@ impl Rounds {
             return Report { round: last, covered: last + 1, is_repeated: true, advanced: false };
         }
         if last == 0 {
-            // What we did before is seen by whoever looks in the round after this one.
+            // What we did before is seen by those who look in the round after this one.
             fence(Ordering::SeqCst);
-            // Nobody has brought the line of a group that is not in use to the present round.
+            // No one has brought the line of a group that is not in use to the present round.
             self.forward(group, self.round(), State::new(FIRST_ROUND, 0));
         }
         let words = self.cores(group);
         // Acquire pairs with the release of all reports of the rounds before, through who began this one; release, so that all
-        // that we did is seen by whoever sees us.
+        // that we did is seen by those who see us.
         let old = words.see(State::new(last + 1, 0), bit, Ordering::AcqRel);
         let (round, is_seen) = (old.number(), old.has(bit) || old.is_complete());
         let counts = !is_seen;
@@ -297,8 +298,8 @@ impl Rounds {
         false
     }
 
-    /// Says that a group is complete. Whoever finds that all are begins the next round, and tells so. `diligent` is the group
-    /// if a core of its own says it.
+    /// Says that a group is complete. One that finds that all are begins the next round, and says so. `diligent` is the
+    /// group if a core of its own says it.
     fn arrive(&self, group: usize, limit: usize, round: &Round<'_>, diligent: Option<usize>) -> bool {
         let diligent = diligent.map_or(0, |group| 1 << group);
         let (groups, bit) = (members(limit.div_ceil(self.group_cores)), 1 << group);
@@ -331,7 +332,8 @@ impl Rounds {
         }
     }
 
-    /// Looks at groups in which nobody has reported by himself in the round before; tells whether that began a new round.
+    /// Looks at groups in which no core has reported by itself in the round before; tells whether that began a new
+    /// round.
     fn see_others(&self, limit: usize, round: &Round<'_>) -> bool {
         let groups = members(limit.div_ceil(self.group_cores));
         let awaited = if round.is_patient { self.groups().diligent_before() } else { 0 };
@@ -413,7 +415,7 @@ struct Round<'a> {
     is_quiet: Option<IsQuiet<'a>>,
 }
 
-/// The first so many places.
+/// The first `count` places.
 fn members(count: usize) -> u64 {
     (1 << count) - 1
 }

@@ -63,7 +63,7 @@ impl Words {
         State(self.state.load(order))
     }
 
-    /// What there is, by an exchange that changes nothing: whoever changes it later has read from it.
+    /// What there is, by an exchange that changes nothing: one that changes it later has read from it.
     pub(crate) fn read_in_order(&self, order: Ordering) -> State {
         State(self.state.fetch_or(0, order))
     }
@@ -85,7 +85,7 @@ impl Words {
         self.state.compare_exchange(from.0, to.0, order, Ordering::Acquire).map(drop).map_err(State)
     }
 
-    /// Notes that so many report by themselves.
+    /// Notes that this many report by themselves.
     pub(crate) fn note_diligent(&self, bits: u64) {
         let noted = self.diligent.load(Ordering::Relaxed);
         if u64::from(noted) & bits != bits {

@@ -1,9 +1,9 @@
-//! A sequence number beside some words: readers write nothing and know whether what they read belongs together.
+//! A sequence number of some words: readers write nothing and know whether what they read belongs together.
 //!
-//! **Idea** (sequence locks; section 6.3 of the paper). Whoever changes the words makes the number odd before and even
-//! after. A reader takes what it read only if the number was the same even one before and after. The words are atomics,
-//! so a torn read is discarded rather than undefined. Who may change them is the user's matter: the one core whose words
-//! they are (`refcache`, `maxima`), or the holder of a lock (`radix`).
+//! **Idea** (sequence locks; section 6.3 of the paper). A writer that changes the words makes the number odd before and
+//! even after. A reader takes what it read only if the number was the same even one before and after. The words are
+//! atomics, so a torn read is discarded rather than undefined. Who may change them is the user's matter: the one core
+//! whose words they are (`refcache`, `maxima`), or the holder of a lock (`radix`).
 //!
 //! ```text
 //! writer  seq 4→5 ─ fence ─ words ─ seq 5→6
@@ -27,7 +27,7 @@
 
 use sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Counts the changes of words that lie beside it; odd during one.
+/// Counts the changes of words that lie next to it; odd during one.
 #[derive(Debug)]
 pub struct Sequence(AtomicU64);
 
@@ -56,12 +56,13 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// Of words that nobody has changed.
+    /// Of words that no one has changed.
     pub fn new() -> Sequence {
         Sequence(AtomicU64::new(0))
     }
 
-    /// Lets `write` change the words, with relaxed stores; nobody else does so meanwhile. Readers discard what they saw.
+    /// Lets `write` change the words, with relaxed stores; no one else does so in the meantime. Readers discard what
+    /// they saw.
     #[inline]
     pub fn change<R>(&self, write: impl FnOnce() -> R) -> R {
         self.begin();
@@ -107,7 +108,7 @@ impl Sequence {
         !moment.is_changing() && self.0.load(Ordering::Relaxed) == moment.0
     }
 
-    /// What `look` sees of the words, unless somebody changes them meanwhile.
+    /// What `look` sees of the words, unless somebody changes them in the meantime.
     #[inline]
     pub fn try_read<R>(&self, look: impl FnOnce() -> R) -> Option<R> {
         let moment = self.now();

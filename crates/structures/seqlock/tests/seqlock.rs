@@ -1,4 +1,4 @@
-//! Reads under threads that change the words all the time, a dead writer, and what a reader is told.
+//! Reads under threads that change the words all the time, a dead writer, and what a reader gets.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! Copies to and from memory that other cores may be writing or reading at the same time.
 //!
-//! Readers of a page take no lock; whoever reads while somebody writes finds out by a version and drops what he has. In
-//! Rust such a copy must not be an ordinary one: a data race is undefined even if its result is dropped. On x86-64 the
-//! copy is in assembler, which the language does not look into and which copies what is there, each byte once; elsewhere it is
-//! one atomic access per byte. Order with the version comes from the fences around it.
+//! Readers of a page take no lock; one that reads while somebody writes finds out by a version and drops what it has.
+//! In Rust such a copy must not be an ordinary one: a data race is undefined even if its result is dropped. On x86-64
+//! the copy is in assembler, which the language does not look into and which copies what is there, each byte once;
+//! elsewhere it is one atomic access per byte. Order with the version comes from the fences around it.
 #![warn(clippy::missing_errors_doc)]
 #![no_std]
 
@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const FEW_WORDS: usize = 32;
 
-/// Between pieces of memory of so many bytes other threads may run.
+/// Between pieces of memory of this many bytes other threads may run.
 #[cfg(shuttle)]
 const PIECE_BYTES: usize = 256;
 
@@ -135,7 +135,7 @@ unsafe fn copy<const DIRECTION: bool>(target: *mut u8, source: *const u8, length
     }
 }
 
-/// The parts of an access of so many bytes at an address that lie in one piece of memory each.
+/// The parts of an access of this many bytes at an address that lie in one piece of memory each.
 #[cfg(shuttle)]
 fn pieces(address: usize, length: usize) -> impl Iterator<Item = core::ops::Range<usize>> {
     let mut start = 0;
@@ -211,7 +211,7 @@ mod tests {
         for (start, end) in (0..bytes.len()).flat_map(|start| (start..=bytes.len()).map(move |end| (start, end))) {
             let mut shared = bytes;
             let part = &bytes[start..end];
-            // SAFETY: nobody else uses the array.
+            // SAFETY: no one else uses the array.
             let holds = |shared: &[u8; 41]| unsafe { equals(shared.as_ptr().add(start), part) };
             assert!(holds(&shared));
             for other in 0..shared.len() {

@@ -1,6 +1,6 @@
 //! What models share: exploring executions, and faults that some execution must show. Built under `cfg(loom)`, where all
-//! executions with few preemptive switches are explored, weak memory included, and under `cfg(shuttle)`, where so many are
-//! drawn, each access in the order of the program: that takes no time to speak of.
+//! executions with few preemptive switches are explored, weak memory included, and under `cfg(shuttle)`, where a number
+//! are drawn, each access in the order of the program: that takes no time to speak of.
 
 use crate::planted::must_be_caught;
 

@@ -6,19 +6,19 @@ use shuttle::scheduler::TaskId;
 /// An access to an atomic: its address, and whether it may change it.
 pub(crate) type Access = (usize, bool);
 
-/// Who makes so many accesses without letting others run tries something again and again that another has to end first.
-/// From then on all run in turn.
+/// Who makes this many accesses without letting others run tries something again and again that another has to end
+/// first. From then on all run in turn.
 const LONGEST_ROW: usize = 20_000;
-/// After so many accesses threads are taken to go on for ever.
+/// After this many accesses threads are taken to go on forever.
 const MOST_ACCESSES: usize = 300_000;
 
 /// How far an execution has come in which one thread is overtaken.
 pub(crate) struct Overtaking {
     /// The overtaken thread's place among those that meet.
     place: usize,
-    /// So many accesses it makes before the others' turn.
+    /// It makes this many accesses before the others' turn.
     own_before: usize,
-    /// So many accesses they make together before it goes on.
+    /// They make this many accesses together before it goes on.
     others_before: usize,
     /// Those that have met.
     threads: Vec<TaskId>,
@@ -38,7 +38,8 @@ pub(crate) struct Overtaking {
 }
 
 impl Overtaking {
-    /// The thread of this place makes so many accesses before it is overtaken, and the others so many before it goes on.
+    /// The thread of this place makes `own_before` accesses before it is overtaken, and the others `others_before`
+    /// before it goes on.
     pub(crate) fn new(place: usize, [own_before, others_before]: [usize; 2]) -> Overtaking {
         Overtaking {
             place,
@@ -56,7 +57,7 @@ impl Overtaking {
         }
     }
 
-    /// One of so many threads has met the others.
+    /// One of this many threads has met the others.
     pub(crate) fn meet(&mut self, thread: TaskId, count: usize) {
         self.threads.push(thread);
         self.threads.sort();
@@ -70,7 +71,7 @@ impl Overtaking {
         (self.threads.len(), std::mem::take(&mut self.accesses))
     }
 
-    /// Before each access: whether others shall run; nothing if this goes on for ever.
+    /// Before each access: whether others shall run; nothing if this goes on forever.
     pub(crate) fn is_switch(&mut self, access: Access) -> Option<bool> {
         let Some(running) = self.running.filter(|running| self.has_begun && self.threads.contains(running)) else {
             return Some(false);

@@ -7,7 +7,7 @@
 //! Words of which the order does not matter, such as statistics, are relaxed atomics.
 
 use core::fmt;
-// No model interleaves them: nobody but their core, and later its heir, makes anything of them.
+// No model interleaves them: no one but their core, and later its heir, makes anything of them.
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// What an [`OwnWord`] can hold: integers and pointers of which the machine stores all bytes at once.
@@ -60,8 +60,8 @@ words! {
     *mut T: AtomicPtr<T>, T;
 }
 
-/// A word that one core at a time reads and writes; its stores come to memory in the order of the program. Whoever else
-/// looks at it learns nothing that holds.
+/// A word that one core at a time reads and writes; its stores come to memory in the order of the program. Anyone else
+/// who looks at it learns nothing that holds.
 pub struct OwnWord<W: Word>(W::Atomic);
 
 impl<W: Word> OwnWord<W> {

@@ -26,7 +26,7 @@ const LOOKS_OF_A_WAIT: usize = 8;
 /// Returns how many executions there were. Atomics that lie elsewhere in the next execution are not recognised there.
 ///
 /// # Panics
-/// If a thread does, or if threads go on or wait for each other for ever.
+/// If a thread does, or if threads go on or wait for each other forever.
 pub fn overtake(
     who: Overtaken,
     seeds: impl Iterator<Item = u64> + 'static,
@@ -65,7 +65,7 @@ struct Search {
     who: Overtaken,
     random: u64,
     last: Last,
-    /// The overtaken thread's place, of so many threads that meet.
+    /// The overtaken thread's place, of those threads that meet.
     place: usize,
     threads: usize,
     /// What it accesses if it is not overtaken.
@@ -176,7 +176,7 @@ fn xorshift(mut state: u64) -> u64 {
     state ^ state << 17
 }
 
-/// This thread is one of so many that may overtake each other from now on: all say so before the first goes on.
+/// This thread is one of this many that may overtake each other from now on: all say so before the first goes on.
 pub fn meet(count: usize) {
     let me = shuttle::current::me();
     if overtaking(|overtaking| overtaking.meet(me, count)).is_some() {

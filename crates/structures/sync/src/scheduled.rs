@@ -14,7 +14,7 @@ use crate::overtaking::{Access, Overtaking};
 
 /// Enough for a thread in an unoptimised build.
 const STACK_BYTES: usize = 1 << 20;
-/// After so many switches threads are taken to wait for each other for ever.
+/// After this many switches threads are taken to wait for each other forever.
 const MOST_SWITCHES: usize = 1_000_000;
 
 /// Chooses at each access whether the thread goes on.
@@ -29,7 +29,7 @@ pub(crate) struct Choice {
 }
 
 impl Chooser {
-    /// Nothing if this goes on for ever.
+    /// Nothing if this goes on forever.
     fn is_switch(&mut self, access: Access) -> Option<bool> {
         match self {
             Chooser::Drawn(choice) => Some(choice.is_switch()),
@@ -57,12 +57,12 @@ std::thread_local! {
 }
 
 /// Runs `body` once for each of these seeds; its threads ([`shuttle::thread`]) take turns: at each access to an atomic of
-/// this crate, with a chance of so many in 1,024, another runs. The same seed gives the same execution,
+/// this crate, by the chance in 1,024 that stands with its seed, another runs. The same seed gives the same execution,
 /// if memory whose addresses are hashed or compared lies at the same ones (`percpu::HeapRegion`). All are one run of shuttle's, which
 /// keeps the stacks of coroutines: to make them takes as long as a short execution.
 ///
 /// # Panics
-/// If a thread does, or if threads wait for each other for ever.
+/// If a thread does, or if threads wait for each other forever.
 pub fn run(executions: impl Iterator<Item = (u64, u64)> + 'static, body: impl Fn() + Send + Sync + 'static) {
     execute(Drawn { executions, scheduler: RandomScheduler::new_from_seed(0, 0) }, body);
 }
@@ -107,12 +107,12 @@ pub(crate) fn begin(chooser: Chooser) {
     CHOOSER.with(|slot| *slot.borrow_mut() = Some(chooser));
 }
 
-/// Who chose in the execution that has ended. Between executions nobody does.
+/// Who chose in the execution that has ended. Between executions no one does.
 pub(crate) fn end() -> Option<Chooser> {
     CHOOSER.with(|slot| slot.borrow_mut().take())
 }
 
-/// Nobody chooses once executions are over, by a panic, too.
+/// No one chooses once executions are over, by a panic, too.
 struct Ended;
 
 impl Drop for Ended {
@@ -129,8 +129,8 @@ pub(crate) fn overtaking<T>(with: impl FnOnce(&mut Overtaking) -> T) -> Option<T
     })
 }
 
-/// Calls `end` after so many accesses of this thread to atomics and stores to [`OwnWord`](crate::OwnWord)s, before the
-/// next: where a process may die.
+/// Calls `end` after this many accesses of this thread to atomics and stores to [`OwnWord`](crate::OwnWord)s, before
+/// the next: where a process may die.
 pub fn end_after(accesses: u64, end: fn() -> !) {
     ENDING.with(|ending| ending.set(Some((accesses, end))));
 }

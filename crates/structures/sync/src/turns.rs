@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-/// Of so many accesses, as many as are asked for hand over, on average.
+/// Of this many accesses, as many as are asked for hand over, on average.
 pub const RATE_OF: u64 = 1024;
 
 std::thread_local! {

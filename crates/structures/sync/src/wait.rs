@@ -5,7 +5,7 @@
 
 use crate::atomic::AtomicU32;
 
-/// What a waiter waits for: told to [`Wait::wait`], so that a caller can choose how, and a debugger can say why.
+/// What a waiter waits for: given to [`Wait::wait`], so that a caller can choose how, and a debugger can say why.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {

@@ -276,7 +276,7 @@ impl<'d> Round<'d> {
 
 type Plan = Vec<Vec<Call>>;
 
-/// Items of these numbers stand in the first list in the beginning, one behind the other; those from `staying` on stay.
+/// Items of these numbers stand in the first list in the beginning, one after the other; those from `staying` on stay.
 fn check(number: u64, items: usize, in_first: &[usize], staying: usize, plan: &Plan) {
     let ended = Plain::new(AtomicUsize::new(0));
     let mut room = Room::<8>::new();
@@ -406,7 +406,7 @@ fn a_snapshot_is_not_two_equal_readings() {
 mod faults {
     use super::*;
 
-    /// So many rounds, if none shows the fault.
+    /// This many rounds, if none shows the fault.
     const MOST: u64 = 30_000;
 
     #[test]

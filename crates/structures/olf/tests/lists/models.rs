@@ -2,7 +2,7 @@
 
 use super::{World, empty_world};
 
-/// Things of these keys stand in the first list, one behind the other.
+/// Things of these keys stand in the first list, one after the other.
 fn world(in_first: &[usize]) -> World {
     let world = empty_world();
     for key in in_first {
@@ -34,7 +34,7 @@ fn pops_at_both_ends(first: bool) {
     assert!(world.queue(0).is_empty());
 }
 
-/// The only item leaves while another one comes behind it.
+/// The only item leaves while another one comes after it.
 fn pop_and_push(first: bool) {
     let (popped, (), world) = world(&[0]).play(
         first,

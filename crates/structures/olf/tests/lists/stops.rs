@@ -1,4 +1,4 @@
-//! Threads that stop for ever in the middle of an operation on doubly linked lists, or of a walk by a cursor.
+//! Threads that stop forever in the middle of an operation on doubly linked lists, or of a walk by a cursor.
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -97,7 +97,7 @@ fn stop_at(act: Act, access: u64) -> Option<u64> {
     drop(world.lists[0].pop_back(&goes_on));
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         end_after(access, || {
-            // What is dropped on the way out is no part of it: nobody looks at it.
+            // What is dropped on the way out is no part of it: no one looks at it.
             end_never();
             panic!("stopped")
         });

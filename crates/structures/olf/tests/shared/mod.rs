@@ -35,7 +35,7 @@ links! {
     pub InOrder: Thing { list: place }
 }
 
-/// Room for so many things.
+/// Room for this many things.
 pub struct Room<const N: usize>([MaybeUninit<Slot<Thing>>; N]);
 
 impl<const N: usize> Room<N> {
@@ -57,7 +57,7 @@ impl<const N: usize> Room<N> {
         /// # Safety
         /// `item` was made below.
         unsafe fn free(item: NonNull<olf::Item>) {
-            // SAFETY: the caller's promise: a slot with a thing, which nobody can reach.
+            // SAFETY: the caller's promise: a slot with a thing, which no one can reach.
             unsafe { item.cast::<Slot<Thing>>().drop_in_place() };
         }
         // SAFETY: the test declares the room before the domain, and uses each place once.

@@ -247,7 +247,7 @@ fn a_reader_that_has_lost_its_place_begins_again_and_sets_a_cursor_in_the_end() 
     let all: Vec<u32> = (0..100).collect();
     assert_eq!(lose_places(&domain(), 0), (1, all.clone()));
     assert_eq!(lose_places(&domain(), 2), (3, all.clone()));
-    // With a cursor: what moves to the end, behind it, comes again; nothing is lost any more.
+    // With a cursor: what moves to the end, after it, comes again; nothing is lost any more.
     let (starts, seen) = lose_places(&domain(), 1_000);
     assert_eq!(starts, 4);
     assert_eq!(seen, (0..60).chain(0..100).collect::<Vec<_>>());

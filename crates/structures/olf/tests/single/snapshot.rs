@@ -66,7 +66,7 @@ fn a_snapshot_reads_again_and_keeps_others_waiting_for_a_while_in_the_end() {
     assert_eq!((found, readings.get()), ((1, 0), 11));
     println!("a change waited for {} ms", longest.get());
     assert!(longest.get() >= 1, "the ninth reading claims");
-    // Whoever has waited once goes on: a claim holds nobody up again.
+    // A thread that has waited once goes on: a claim holds no one up again.
     let began = Instant::now();
     lists[0].move_to(&lists[1], &other, &1).unwrap();
     assert!(began.elapsed().as_millis() < 1);

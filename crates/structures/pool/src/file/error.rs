@@ -29,7 +29,7 @@ pub enum Reason {
         /// What it must have.
         least_bytes: u64,
     },
-    /// So many bytes are no whole number of lines.
+    /// This many bytes are no whole number of lines.
     Lines(usize),
     /// The file is no pool.
     NoPool,

@@ -346,7 +346,7 @@ impl Memory for Pool {
             Ok(member) => {
                 member.is_some_and(|member| !member.is_joined && member.incarnation != self.left_before[domain])
             }
-            // Nobody has left that cannot be looked at.
+            // No one has left that cannot be looked at.
             Err(_) => false,
         }
     }
@@ -400,8 +400,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// What the line of a domain says, and its lock; nothing if none has ever joined as it. The file is open beside the domain's
-    /// own.
+    /// What the line of a domain says, and its lock; nothing if none has ever joined as it. The file is open in
+    /// addition to the domain's own.
     fn read(memory: &Mapped<'_>, file: &File, domain: usize) -> Result<Option<Member>, Fault> {
         let (at, mut line) = (Header::line_of_domain(domain), [0; LINE_BYTES]);
         memory.invalidate(at, LINE_BYTES)?;
@@ -461,8 +461,8 @@ pub fn inspect(path: &Path) -> Result<Status, PoolError> {
 /// The bit of a file's permissions with which anyone may write it.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Whether this is memory as a device, and no file; a file must be one that no stranger can spoil. Whoever may open a device
-/// was let to.
+/// Whether this is memory as a device, and no file; a file must be one that no stranger can spoil. One that may open a
+/// device was let to.
 fn is_device(data: &Metadata) -> Result<bool, Reason> {
     if data.file_type().is_char_device() || data.file_type().is_block_device() {
         return Ok(true);
@@ -479,7 +479,8 @@ fn is_device(data: &Metadata) -> Result<bool, Reason> {
     Ok(false)
 }
 
-/// How pool files are opened: a named pipe that somebody put there keeps nobody waiting, and a symbolic link leads nowhere.
+/// How pool files are opened: a named pipe that somebody put there keeps no one waiting, and a symbolic link leads
+/// nowhere.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOFOLLOW);
