@@ -95,7 +95,7 @@ impl Adapter {
                 size_of::<ForeignAdapter>()
             ));
         }
-        // SAFETY: version and size are those of this structure, which lives as long as the library: for ever.
+        // SAFETY: version and size are those of this structure, which lives as long as the library: forever.
         let foreign: &'static ForeignAdapter = unsafe { &*symbol.cast() };
         if foreign.calls.is_null() || foreign.make.is_none() || foreign.drop.is_none() {
             return Err(format!("{path}: expected `calls`, `make` and `drop` in commutant_adapter"));

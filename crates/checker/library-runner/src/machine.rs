@@ -23,7 +23,7 @@ thread_local! {
     static DRAWN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Decides what libraries are told. To be called before one is loaded.
+/// Decides what libraries are shown. To be called before one is loaded.
 pub fn pretend(processors: usize, seed: u64) {
     PROCESSORS.store(processors, Ordering::Relaxed);
     SEED.store(seed, Ordering::Relaxed);
@@ -50,7 +50,7 @@ fn fill(bytes: &mut [u8]) {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, _flags: c_uint) -> isize {
-    // SAFETY: the caller says that so many bytes may be written.
+    // SAFETY: the caller says that this many bytes may be written.
     fill(unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), length) });
     length.cast_signed()
 }
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn getentropy(buffer: *mut c_void, length: usize) -> c_int
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sched_getaffinity(_process: c_int, bytes: usize, set: *mut c_void) -> c_int {
-    // SAFETY: the caller says that so many bytes may be written.
+    // SAFETY: the caller says that this many bytes may be written.
     let set = unsafe { std::slice::from_raw_parts_mut(set.cast::<u8>(), bytes) };
     let processors = PROCESSORS.load(Ordering::Relaxed);
     for (index, byte) in set.iter_mut().enumerate() {
@@ -123,7 +123,7 @@ type StartRoutine = extern "C" fn(*mut c_void) -> *mut c_void;
 type PthreadCreate =
     unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, StartRoutine, *mut c_void) -> c_int;
 
-/// See pthread_create(3): the tracer is told that a thread starts, which is the library's own.
+/// See pthread_create(3): the tracer is informed that a thread starts, which is the library's own.
 ///
 /// # Safety
 /// As the C library's.

@@ -68,7 +68,7 @@ fn take_streams() -> Result<(File, File), String> {
     /// Above what libraries open, and below the usual limit.
     const FIRST: RawFd = 900;
     let failed = || format!("taking the standard streams: {}", std::io::Error::last_os_error());
-    // SAFETY: the numbers are those of this process's streams, which nobody else uses.
+    // SAFETY: the numbers are those of this process's streams, which no one else uses.
     unsafe {
         let input = libc::fcntl(0, libc::F_DUPFD_CLOEXEC, FIRST);
         let output = libc::fcntl(1, libc::F_DUPFD_CLOEXEC, FIRST);
@@ -81,7 +81,7 @@ fn take_streams() -> Result<(File, File), String> {
     }
 }
 
-/// A loaded adapter, and whom it is told of.
+/// A loaded adapter, and who is informed of it.
 struct LibraryProgram {
     adapter: &'static Adapter,
     workers: usize,

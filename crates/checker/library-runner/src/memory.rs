@@ -3,9 +3,9 @@
 //! [`use_private_memory`], from one that is private to each thread ([`crate::private`]), so that what is shared is the
 //! library's own.
 //!
-//! **What the tracer is told** stands in a page of the thread: size and address of a block. One recognisable store of the
-//! size into that page is the mark; the tracer, in the same address space, reads the address behind it. A size of 0 says
-//! that the block is given back.
+//! **What the tracer is informed of** stands in a page of the thread: size and address of a block. One recognisable
+//! store of the size into that page is the mark; the tracer, in the same address space, reads the address after it. A
+//! size of 0 says that the block is given back.
 //!
 //! Nothing of the runner is in it: its own memory is [`dlmalloc`]'s, which takes it from the system.
 
@@ -55,7 +55,7 @@ thread_local! {
     static NOTE: Note = const { Note { size: UnsafeCell::new(0), address: UnsafeCell::new(0) } };
 }
 
-/// Where the mark's store goes, relative to its base register: "RTM" behind a code, as in the other marks.
+/// Where the mark's store goes, relative to its base register: "RTM" after a code, as in the other marks.
 const MARK_DISPLACEMENT: usize = 0x4d54_5216;
 
 #[inline(always)]
@@ -91,7 +91,7 @@ fn count(bytes: isize) {
     TAKEN.set(TAKEN.get().wrapping_add(bytes));
 }
 
-/// Whether the thread may have so many bytes.
+/// Whether the thread may have this many bytes.
 #[inline(always)]
 fn may_take(size: usize) -> bool {
     size <= LARGEST_BLOCK_BYTES && TAKEN.get().saturating_add(size.cast_signed()) <= MOST_BYTES
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     let block = if is_private() {
         let block = private::allocate(bytes, 16);
         if !block.is_null() {
-            // SAFETY: so many bytes were just given.
+            // SAFETY: this many bytes were just given.
             unsafe { std::ptr::write_bytes(block.cast::<u8>(), 0, bytes) };
         }
         block
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
     }
     let new = private::allocate(size, 16);
     if !block.is_null() && !new.is_null() {
-        // SAFETY: the old block is one of ours and has at least so many bytes; the new one is apart from it.
+        // SAFETY: the old block is one of ours and has at least this many bytes; the new one is apart from it.
         unsafe {
             std::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), size.min(private::size_of(block)));
             private::give_back(block);
@@ -245,7 +245,8 @@ pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: us
     }
 }
 
-/// See malloc_usable_size(3). Says no more than a block must have, so that all of it is what the tracer was told.
+/// See malloc_usable_size(3). Says no more than a block must have, so that all of it is what the tracer was informed
+/// of.
 ///
 /// # Safety
 /// As the C library's.

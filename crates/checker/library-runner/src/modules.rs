@@ -1,11 +1,11 @@
-//! What is loaded where: a list for whoever names addresses, in a file that grows.
+//! What is loaded where: a list for those who name addresses, in a file that grows.
 //!
 //! ```text
-//! module <first address> <first address behind> <bias> <path>      hexadecimal; the bias is what was added to the file's
-//! stack <first address> <first address behind> <core>              the stack of a core's thread, with its thread-locals
-//! end                                                               the list up to here is whole
+//! module <first address> <first address after> <bias> <path>      hexadecimal; the bias is what was added to the file's
+//! stack <first address> <first address after> <core>              the stack of a core's thread, with its thread-locals
+//! end                                                              the list up to here is whole
 //! ```
-//! The list is told again when a module comes or goes; the last whole one holds.
+//! The list is written again when a module comes or goes; the last whole one holds.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
-/// The file, and what was told.
+/// The file, and what was written.
 pub struct ModuleList {
     file: File,
     told: String,
@@ -50,7 +50,7 @@ impl ModuleList {
         Ok(Self { file, told: String::new(), stacks: &STACKS })
     }
 
-    /// Tells what is loaded now, if it is not what was told last.
+    /// Tells what is loaded now, if it is not what was written last.
     ///
     /// # Errors
     /// The file cannot be written.

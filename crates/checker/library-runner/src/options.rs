@@ -23,7 +23,7 @@ pub enum Mode {
 /// How to run batches.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Processors that the library is told of.
+    /// Processors that the library is shown.
     pub processors: usize,
     /// How many cores have a thread: as many as a test has calls.
     pub workers: usize,

@@ -1,5 +1,6 @@
-//! Memory that is private to each thread: two threads never get blocks that share a line, and a block belongs to whoever
-//! gives it back. So nothing that this allocator does is shared, and what a library shares with it is its own.
+//! Memory that is private to each thread: two threads never get blocks that share a line, and a block belongs to the
+//! thread that gives it back. So nothing that this allocator does is shared, and what a library shares with it is its
+//! own.
 //!
 //! Blocks of up to 32 KiB come in sizes of whole lines, a power of two or one and a half of it, from chunks of 256 KiB that
 //! hold one size each; the size stands at the chunk's start, which is never written again. Larger blocks are mappings.
@@ -79,7 +80,7 @@ pub fn allocate(size: usize, alignment: usize) -> *mut c_void {
         let class_state = unsafe { &mut (&mut *thread.0.get())[class] };
         if !class_state.free.is_null() {
             let block = class_state.free;
-            // SAFETY: a block of ours that nobody uses: its first word leads to the next.
+            // SAFETY: a block of ours that no one uses: its first word leads to the next.
             class_state.free = unsafe { (*block).cast() };
             return block.cast();
         }
@@ -135,18 +136,18 @@ pub unsafe fn size_of(block: *mut c_void) -> usize {
 /// Takes a block back: it is the calling thread's now.
 ///
 /// # Safety
-/// [`allocate`] gave it, and nobody uses it any more.
+/// [`allocate`] gave it, and no one uses it any more.
 pub unsafe fn give_back(block: *mut c_void) {
     // SAFETY: as in `size_of`.
     let Header { block_bytes, class } = unsafe { header(block).read() };
     if class == SIZES {
-        // SAFETY: the pages from the header on were mapped by `allocate_large`, and nobody uses them any more. What the
+        // SAFETY: the pages from the header on were mapped by `allocate_large`, and no one uses them any more. What the
         // mapping had in front, to be aligned, stays reserved.
         unsafe { libc::munmap(header(block).cast_mut().cast(), block_bytes) };
         return;
     }
     THREAD.with(|thread| {
-        // SAFETY: the thread's own; the block is nobody else's.
+        // SAFETY: the thread's own; the block is no one else's.
         unsafe {
             let class_state = &mut (&mut *thread.0.get())[class];
             block.cast::<*mut c_void>().write(class_state.free.cast());
@@ -195,7 +196,7 @@ mod tests {
     fn what_another_thread_gives_back_is_its_own_then() {
         let block = allocate(64, 16) as usize;
         let again = std::thread::spawn(move || {
-            // SAFETY: allocated above, used by nobody.
+            // SAFETY: allocated above, used by no one.
             unsafe { give_back(ptr::with_exposed_provenance_mut(block)) };
             allocate(64, 16) as usize
         });

@@ -1,4 +1,4 @@
-//! How far the runner has come, for whoever watches it: a number of windows in memory that both have mapped.
+//! How far the runner has come, for those who watch it: a number of windows in memory that both have mapped.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
@@ -29,7 +29,7 @@ impl Progress {
         if mapped == libc::MAP_FAILED {
             return Err(failed(std::io::Error::last_os_error()));
         }
-        // SAFETY: mapped above for ever, aligned to a page; the other side only reads.
+        // SAFETY: mapped above forever, aligned to a page; the other side only reads.
         Ok(Self(unsafe { &*mapped.cast() }))
     }
 

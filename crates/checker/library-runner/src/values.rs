@@ -174,7 +174,7 @@ fn bounded(text: *const c_char, length: Option<usize>) -> Result<String, String>
     if length > LONGEST_TEXT_BYTES {
         return Err(format!("the result: a text of at most {LONGEST_TEXT_BYTES} bytes, got more"));
     }
-    // SAFETY: the adapter says that so many bytes are there until its thread's next call.
+    // SAFETY: the adapter says that this many bytes are there until its thread's next call.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length) };
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }

@@ -44,7 +44,7 @@ impl ProgramFile {
         plain(self.0.code(address))
     }
 
-    /// The variable that an address lies in, and how many bytes behind its start.
+    /// The variable that an address lies in, and how many bytes after its start.
     fn variable(&self, address: u64) -> Option<(String, u64)> {
         self.0.variable(address).map(|(name, offset)| (name.to_owned(), offset))
     }

@@ -120,7 +120,7 @@ pub struct ProgramNames(Vec<(u64, u64, String)>);
 
 #[pymethods]
 impl ProgramNames {
-    /// From (first address, first address behind, name), in any order.
+    /// From (first address, first address after, name), in any order.
     #[new]
     fn new(symbols: Vec<(u64, u64, String)>) -> Self {
         Self(symbols)
@@ -225,14 +225,14 @@ impl TraceReader {
     /// Reads from a descriptor of a file or the read end of a pipe, which stays the caller's. OSError if it is neither.
     #[new]
     fn new(fd: i32, names: AnyNames<'_>) -> PyResult<Self> {
-        // Opened anew, so that the reader has a descriptor of its own, whoever closes the other.
+        // Opened again, so that the reader has a descriptor of its own, no matter who closes the other.
         let file = File::open(format!("/proc/self/fd/{fd}"))
             .map_err(|error| PyOSError::new_err(format!("cannot read the trace from descriptor {fd}: {error}")))?;
         Ok(Self { unopened: Some((file, names.names())), analyzer: None })
     }
 
-    /// The windows up to the end of the next batch, or None behind the end of the trace. Blocks, with the interpreter free
-    /// for other threads. TraceError if the trace is damaged or ends too early.
+    /// The windows up to the end of the next batch, or None past the end of the trace. Blocks, with the interpreter
+    /// free for other threads. TraceError if the trace is damaged or ends too early.
     fn read_batch(&mut self, python: Python<'_>) -> PyResult<Option<Vec<WindowParts>>> {
         python.detach(|| {
             if let Some((file, names)) = self.unopened.take() {

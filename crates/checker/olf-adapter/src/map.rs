@@ -4,7 +4,7 @@ use olf::Map;
 
 use crate::things::{ByKey, domain, here, lists_adapter};
 
-/// So many items a map has room for: else growth is all that one sees.
+/// A map has room for this many items: else growth is all that one sees.
 const ROOM: usize = 1024;
 
 fn map() -> Map<'static, ByKey> {

@@ -100,7 +100,7 @@ pub fn serve<P: Program>(
 fn start(name: &str, life: impl FnOnce(&dyn Fn()) + Send + 'static) -> Result<(), String> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let entered = move || {
-        let _ = sender.send(()); // whoever started us waits for it
+        let _ = sender.send(()); // the program that started us waits for it
     };
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || life(&entered));
     started.map_err(|error| format!("starting a thread: {error}"))?;
@@ -128,7 +128,7 @@ fn coordinate<P: Program>(
     mut input: impl Read,
     mut output: impl Write,
 ) -> Result<(), String> {
-    // SAFETY: made once, here; the workers serve their slots and command nobody.
+    // SAFETY: made once, here; the workers serve their slots and command no one.
     let mut crew = unsafe { Crew::new(slots, program.workers().min(CORE_LIMIT)) };
     for core in 0..program.workers() {
         crew.run(Place::Worker { process: 0, core }, Marks::None);

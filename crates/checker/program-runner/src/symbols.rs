@@ -2,7 +2,7 @@
 
 use object::{Object, ObjectSymbol};
 
-/// One line per symbol: first address, first address behind it (both hexadecimal), demangled name.
+/// One line per symbol: first address, first address after it (both hexadecimal), demangled name.
 ///
 /// # Errors
 /// The program's file cannot be read, or holds no symbols.

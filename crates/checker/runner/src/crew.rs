@@ -22,7 +22,7 @@ impl<T: Execution> Crew<T> {
     /// A crew of the actors of `core_count` cores, who serve `slots` (all but the home of process 0) and sleep.
     ///
     /// # Safety
-    /// This is the only crew over `slots`, and nobody else commands them.
+    /// This is the only crew over `slots`, and no one else commands them.
     ///
     /// # Panics
     /// If there are more than [`CORE_LIMIT`] cores.

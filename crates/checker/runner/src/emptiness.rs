@@ -1,18 +1,19 @@
-//! Whether a fresh state is empty where the author of an adapter promises that it is: what an observation of one told at
-//! first, every later one has to tell.
+//! Whether a fresh state is empty where the author of an adapter promises that it is: what an observation of one gave
+//! at first, every later one has to give.
 
 use std::collections::BTreeMap;
 
 use wire::value::Value;
 
-/// So many windows begin with one that looks at its fresh state.
+/// This many windows begin with one that looks at its fresh state.
 const INTERVAL_WINDOWS: u64 = 64;
 
-/// What observations of fresh states told.
+/// What observations of fresh states gave.
 #[derive(Debug, Default)]
 pub(crate) struct Emptiness {
     windows: u64,
-    /// The first answer to each call, by the calls up to it, all as people read them: a call may change what is told behind it.
+    /// The first answer to each call, by the calls up to it, all as people read them: a call may change what comes
+    /// after it.
     told: BTreeMap<String, String>,
 }
 
@@ -23,7 +24,7 @@ impl Emptiness {
         self.windows % INTERVAL_WINDOWS == 1
     }
 
-    /// Compares what a call behind those of `before` answers in a fresh state with what it answered at first. What the
+    /// Compares what a call after those of `before` answers in a fresh state with what it answered at first. What the
     /// implementation chose is nothing to compare.
     ///
     /// # Errors

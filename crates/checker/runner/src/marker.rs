@@ -25,7 +25,7 @@ macro_rules! call_begin_bytes {
     };
 }
 
-/// The bytes of the mark behind a call, for the assembly that makes the call.
+/// The bytes of the mark after a call, for the assembly that makes the call.
 #[macro_export]
 macro_rules! call_end_bytes {
     () => {
@@ -70,8 +70,8 @@ pub fn thread() {
 }
 
 /// An actor begins a step of set-up or observation, or what else the implementation does for the test: nothing is recorded,
-/// but whose memory it allocates is known by its calls. A thread that makes steps reaches what is under test by address, behind
-/// the mark of a call as behind this one: what follows a mark directly may run as it ran before.
+/// but whose memory it allocates is known by its calls. A thread that makes steps reaches what is under test by
+/// address, after the mark of a call as after this one: what follows a mark directly may run as it ran before.
 #[inline(always)]
 pub fn step_begin() {
     mark!("0x16");

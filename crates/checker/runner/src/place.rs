@@ -46,8 +46,8 @@ impl Place {
     }
 
     /// The virtual CPU that the actor is pinned to, where `core_count` calls run at most. Workers of one core share it, and
-    /// only one of them is awake; all homes share the one behind the cores. There are no more, since an emulator that runs
-    /// all virtual CPUs in one thread visits each at every hand-over.
+    /// only one of them is awake; all homes share the one after the cores. There are no more, since an emulator that
+    /// runs all virtual CPUs in one thread visits each at every hand-over.
     #[must_use]
     pub fn cpu(self, core_count: usize) -> usize {
         match self {

@@ -163,10 +163,10 @@ impl<Operation> Slot<Operation> {
         }
     }
 
-    /// The life of an actor: executes what its slot brings, for ever. Starts asleep.
+    /// The life of an actor: executes what its slot brings, forever. Starts asleep.
     ///
     /// # Safety
-    /// Nobody else serves this slot.
+    /// No one else serves this slot.
     pub unsafe fn serve<T: Execution<Operation = Operation>>(&self, waiting: Waiting) -> ! {
         marker::thread();
         let mut last = self.done.0.load(Ordering::Relaxed);
@@ -194,7 +194,8 @@ impl<Operation> Slot<Operation> {
                 }
                 what => {
                     let marks = if what == RUN_MARKED { Marks::Around } else { Marks::None };
-                    // SAFETY: `command != done`, so the coordinator does not touch the operation, and nobody else serves.
+                    // SAFETY: `command != done`, so the coordinator does not touch the operation, and no one else
+                    // serves.
                     let operation = unsafe { &mut *self.operation.get() };
                     self.result.store(T::execute(operation, marks), Ordering::Relaxed);
                 }
@@ -215,7 +216,7 @@ fn futex_wait(word: &AtomicU32, value: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, ptr::null::<libc::timespec>()) };
 }
 
-/// Wakes whoever sleeps on `word`.
+/// Wakes those who sleep on `word`.
 fn futex_wake(word: &AtomicU32) {
     // SAFETY: the word is a live, aligned u32, which the kernel only uses as a key.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

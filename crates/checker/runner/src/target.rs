@@ -93,8 +93,9 @@ pub trait Target: Execution {
         Ok(())
     }
 
-    /// All calls under test were made, with these numbers as results. Here is what belongs behind them, though not into the
-    /// window: transactions end. Bit *i* of what is returned: the transaction of call *i* was aborted, and the call made again.
+    /// All calls under test were made, with these numbers as results. Here is what belongs after them, though not into
+    /// the window: transactions end. Bit *i* of what is returned: the transaction of call *i* was aborted, and the call
+    /// made again.
     ///
     /// # Errors
     /// It cannot be done.

@@ -65,7 +65,7 @@ impl<T: Target> Interpreter<T> {
     }
 
     /// Runs all windows of a batch and returns the encoded results, in the memory of `buffer`. Before each window,
-    /// `starting` is told its index. Afterwards all actors sleep.
+    /// `starting` is called with its index. Afterwards all actors sleep.
     ///
     /// # Errors
     /// The results cannot be encoded.
@@ -132,7 +132,7 @@ impl<T: Target> Interpreter<T> {
     }
 
     /// Makes the calls of a test's observation, as far as they need nothing of its set-up, and compares what they tell with
-    /// what they told of an earlier fresh state.
+    /// what they gave for an earlier fresh state.
     fn observe_fresh_state<'a>(&mut self, run: &mut Run<'a>, test: Test<'a, 'a>) -> Result<(), String> {
         let mut before = String::new();
         for step in test.observe {

@@ -126,7 +126,8 @@ impl Integers {
         Ok(values)
     }
 
-    /// Whether an unknown can have a value, beside the settled ones; if so it has, and others are moved where they must.
+    /// Whether an unknown can have a value, as well as the settled ones; if so it has, and others are moved where they
+    /// must.
     fn can_take<S: Solve>(
         &self,
         place: usize,

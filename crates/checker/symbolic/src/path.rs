@@ -2,7 +2,7 @@
 //!
 //! If a literal or its negation follows from what was decided before, that is the answer and no branch. Otherwise both
 //! sides are possible, and the path takes the side that its prefix prescribes, or the true side where the prefix is used
-//! up. Whoever drives the program takes changes back one by one ([`Path::undo_last`]) to where the next path leaves the
+//! up. What drives the program takes changes back one by one ([`Path::undo_last`]) to where the next path leaves the
 //! last one; changes of things that the path does not know itself (`F`) are handed back in their turn.
 
 use crate::integers::Integers;
@@ -103,8 +103,8 @@ impl<F> Path<F> {
         None
     }
 
-    /// Prescribes the next path in the order of a depth-first search, behind one that took the first `decided` decisions of
-    /// the trail: the last that was true becomes false. False if there is none: all is explored.
+    /// Prescribes the next path in the order of a depth-first search, after one that took the first `decided` decisions
+    /// of the trail: the last that was true becomes false. False if there is none: all is explored.
     pub fn prescribe_next(&mut self, decided: usize) -> bool {
         let Some(last) = self.trail[..decided].iter().rposition(|decision| decision.holds) else { return false };
         self.prefix.truncate(last);
@@ -114,7 +114,7 @@ impl<F> Path<F> {
         true
     }
 
-    /// Forgets the decisions behind the first `decided`; their changes must be taken back too.
+    /// Forgets the decisions after the first `decided`; their changes must be taken back too.
     pub fn forget_decisions(&mut self, decided: usize) {
         self.trail.truncate(decided);
         self.for_restriction.truncate(decided);

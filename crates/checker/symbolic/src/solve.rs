@@ -45,7 +45,7 @@ impl Solution {
     }
 }
 
-/// Whoever answers questions about constraints.
+/// What answers questions about constraints.
 pub trait Solve {
     /// Why there may be no answer.
     type Error;

@@ -7,9 +7,9 @@
 //! one core has, shared is a line that several have or that one has left over, invalid is that a core has not got it. An access that
 //! reads and writes atomically asks for the line alone at once.
 //!
-//! **Who is to blame.** A miss is there because another core wrote the line since this core had it: whoever wrote it last. An
-//! upgrade is there because another core looked at it: whoever else touched it last. So the two are kept apart. What a place
-//! and a kind of work is says who counts ([`Touch`]).
+//! **Who is to blame.** A miss is there because another core wrote the line since this core had it: the one that wrote
+//! it last. An upgrade is there because another core looked at it: the other that touched it last. So the two are kept
+//! apart. What a place and a kind of work is says who counts ([`Touch`]).
 //!
 //! **Memory.** A line costs a record of 40 bytes, a bit for each core and its part of a table: at most a quarter of the number
 //! of cores, and 64 bytes. Records lie in blocks of one size, so nothing is copied while they grow but the table.
@@ -103,7 +103,7 @@ const RECENT: usize = 1 << 10;
 const SMALLEST_TABLE: usize = 1 << 10;
 
 impl Caches {
-    /// Empty caches of so many cores: 1 to [`MOST_CORES`].
+    /// Empty caches of this many cores: 1 to [`MOST_CORES`].
     ///
     /// # Panics
     /// With none, or more.
@@ -242,7 +242,7 @@ impl Line {
     /// Who is to blame that the line comes to a core so; another core has it.
     fn cause(&self, way: Way, core: u8) -> Touch {
         let other = if self.touched.core == core { self.touched_before } else { self.touched };
-        // A core that never had the line misses it though nobody wrote it since.
+        // A core that never had the line misses it though no one wrote it since.
         let wrote = self.written != NOBODY && self.written.core != core;
         if way == Way::Miss && wrote { self.written } else { other }
     }

@@ -78,8 +78,8 @@ impl<'a> Circle<'a> {
         gaps.iter().rev().take_while(|gap| **gap > length).map(|gap| gap - length).sum()
     }
 
-    /// The chance that an interval of length `quiet` holds no event, and one of length `read_only` right behind it none that
-    /// takes the line.
+    /// The chance that an interval of length `quiet` holds no event, and one of length `read_only` right after it none
+    /// that takes the line.
     pub(crate) fn quiet_then_read_only(&self, quiet: f64, read_only: f64) -> f64 {
         if self.len() == 0 {
             return 1.0;

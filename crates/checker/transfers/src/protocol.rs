@@ -20,7 +20,7 @@ use crate::event::{Circle, Event};
 /// How caches agree on who has a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// A read shares a line, whoever modified it.
+    /// A read shares a line, no matter who modified it.
     Plain,
     /// A read of a line that another core has modified takes it over.
     TakesOver,

@@ -8,7 +8,7 @@ use transfers::{Access, Course, Event, Kind, Part, Protocol, transfers_to};
 enum State {
     Invalid,
     Shared,
-    /// Nobody else has it; `wrote` says whether this core has written it since it came.
+    /// No one else has it; `wrote` says whether this core has written it since it came.
     Only {
         wrote: bool,
     },
@@ -109,7 +109,7 @@ fn event(at: f64, takes: bool) -> Event {
 
 #[test]
 fn a_counter_and_its_reader() {
-    // Each increments once per period: whoever comes next finds the line gone.
+    // Each increments once per period: the one that comes next finds the line gone.
     let adds = [event(0.5, true)];
     for protocol in [Protocol::Plain, Protocol::TakesOver] {
         assert_eq!(transfers_to(&adds, &adds, 2, protocol), 1.0);

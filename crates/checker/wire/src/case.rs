@@ -282,7 +282,7 @@ fn order(json: &Json) -> Result<Order, WireError> {
 
 const NO_ORDER: &str = "\"order\" is not a permutation of the calls";
 
-/// Whether an order is one of so many calls, with results of all of them and of so many steps of the observation.
+/// Whether an order is one of this many calls, with results of all of them and of this many steps of the observation.
 fn fits(order: &Order, calls: usize, observed: usize) -> Result<(), WireError> {
     if order.order.len() != calls {
         return Err(WireError::new(NO_ORDER));

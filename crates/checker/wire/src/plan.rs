@@ -35,7 +35,7 @@ pub struct Test<'p, 'a> {
     pub observe: &'p [Call<'a>],
 }
 
-/// A test's places in the list of all calls: its calls, behind them its set-up, behind that its observation.
+/// A test's places in the list of all calls: its calls, after them its set-up, after that its observation.
 #[derive(Debug)]
 struct Places {
     calls: usize,

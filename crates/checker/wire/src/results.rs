@@ -62,7 +62,7 @@ impl WindowResult<'_> {
 /// Writes the results of one batch as they come: window by window, in each the values of set-up, calls and observation.
 ///
 /// Values are written one by one, without being built first; a structure announces its fields, each of which is a name and
-/// a value. What cannot be written is told at the end.
+/// a value. What cannot be written is reported at the end.
 pub struct ResultsWriter {
     writer: Writer,
     /// Where the window under way begins.
@@ -101,7 +101,7 @@ impl ResultsWriter {
         }
     }
 
-    /// Begins a window that is run; so many values of its set-up follow.
+    /// Begins a window that is run; this many values of its set-up follow.
     pub fn setup(&mut self, count: usize) {
         self.window = self.writer.place();
         self.writer.u8(RAN);
@@ -109,13 +109,13 @@ impl ResultsWriter {
         self.note(written);
     }
 
-    /// So many results of calls follow, in the order of the test's calls.
+    /// This many results of calls follow, in the order of the test's calls.
     pub fn calls(&mut self, count: usize) {
         let written = self.writer.length_u8(count, "results of calls");
         self.note(written);
     }
 
-    /// So many values of the observation follow.
+    /// This many values of the observation follow.
     pub fn observation(&mut self, count: usize) {
         let written = self.writer.length_u16(count, "results of an observation");
         self.note(written);
@@ -216,7 +216,7 @@ impl ResultsWriter {
         self.writer.i64(nanoseconds);
     }
 
-    /// Begins a structure; so many fields follow, each by [`ResultsWriter::field`] and a value.
+    /// Begins a structure; this many fields follow, each by [`ResultsWriter::field`] and a value.
     pub fn structure(&mut self, fields: u8) {
         self.writer.u8(value::STRUCT);
         self.writer.u8(fields);
@@ -228,7 +228,7 @@ impl ResultsWriter {
         self.note(written);
     }
 
-    /// Begins a sequence, whose values follow; [`Items::next`] is to be told of each.
+    /// Begins a sequence, whose values follow; [`Items::next`] is to be called for each.
     #[must_use]
     pub fn sequence(&mut self) -> Items {
         self.writer.u8(value::SEQ);

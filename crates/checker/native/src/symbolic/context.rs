@@ -62,7 +62,7 @@ pub fn undo_with(py: Python<'_>, undo: impl FnOnce() -> PyResult<Undo>) -> PyRes
     Ok(())
 }
 
-/// Takes back a change of a native object; the number says which, as whoever logged it chose.
+/// Takes back a change of a native object; the number says which, as the one that logged it chose.
 pub type TakeBack = fn(&Bound<'_, PyAny>, usize);
 
 /// Notes what takes back a change of a native object that the step under way makes.
@@ -174,7 +174,7 @@ pub struct Mark {
     changes: usize,
 }
 
-/// A part of the program that has run: the point that was reached behind it, and what it returned.
+/// A part of the program that has run: the point that was reached after it, and what it returned.
 struct Step {
     end: Mark,
     result: Py<PyAny>,
@@ -218,7 +218,7 @@ impl Context {
         Ok(result)
     }
 
-    /// What the first of several steps returns that does not return None; those behind it are not made.
+    /// What the first of several steps returns that does not return None; those after it are not made.
     fn first_of(slf: &Bound<'_, Self>, functions: &Bound<'_, PyList>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let mut kept = 0;
@@ -282,8 +282,8 @@ impl Context {
         Ok(taken)
     }
 
-    /// Begins the next path in the order of a depth-first search, behind one that has taken so many decisions; False if
-    /// there is none.
+    /// Begins the next path in the order of a depth-first search, after one that has taken this many decisions; False
+    /// if there is none.
     fn next_path(slf: &Bound<'_, Self>, decided: usize) -> PyResult<bool> {
         let (dropped, changes);
         {
@@ -311,7 +311,7 @@ impl Context {
         Mark { decisions: self.path.trail().len(), changes: self.path.changes() }
     }
 
-    /// Takes back all that was decided and changed behind a point.
+    /// Takes back all that was decided and changed after a point.
     fn take_back(slf: &Bound<'_, Self>, mark: PyRef<'_, Mark>) -> PyResult<()> {
         slf.borrow_mut().path.forget_decisions(mark.decisions);
         Self::undo_to(slf, mark.changes)
@@ -488,7 +488,7 @@ impl Context {
 }
 
 impl Context {
-    /// Takes changes back until so many are left.
+    /// Takes changes back until this many are left.
     fn undo_to(slf: &Bound<'_, Self>, changes: usize) -> PyResult<()> {
         loop {
             let undo = {

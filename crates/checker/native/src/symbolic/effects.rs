@@ -16,7 +16,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Whether neither of two runs, which left these states, changed what the other looked at. Decides nothing; False may also
-/// mean that this cannot be told.
+/// mean that this is not known.
 #[pyfunction]
 fn independent(left: &Bound<'_, LazyRecord>, right: &Bound<'_, LazyRecord>) -> PyResult<bool> {
     Ok(!records_meet(left, right)?)

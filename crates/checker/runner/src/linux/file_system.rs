@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The disk is the RAM disk of the kernel's driver `brd`, which carries out a request at once, in the task that makes it:
-//! there is no other thread whose accesses would be nobody's. Overlay needs no disk: its layers are directories of a tmpfs.
+//! there is no other thread whose accesses would be no one's. Overlay needs no disk: its layers are directories of a
+//! tmpfs.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};

@@ -74,7 +74,7 @@ fn start() -> io::Result<String> {
     Ok(processes::run(slots, core_count, move |crew| coordinate(crew, region)))
 }
 
-/// Runs batches for ever; returns after a complaint.
+/// Runs batches forever; returns after a complaint.
 fn coordinate(crew: Crew<Linux>, mut region: Region) {
     let mut interpreter = Interpreter::new(Linux::new(ROOT), crew);
     let mut buffer = Vec::new();

@@ -237,7 +237,7 @@ impl Leftovers {
         self.named_descriptors = self.named_descriptors.max(descriptor + 1);
     }
 
-    /// So many descriptors may stay open whose numbers the kernel picks, each the lowest that is free.
+    /// This many descriptors may stay open whose numbers the kernel picks, each the lowest that is free.
     pub fn picks_descriptors(&mut self, count: u64) {
         self.picked_descriptors += count;
     }
@@ -385,7 +385,7 @@ mod tests {
         for descriptor in [3, 1] {
             leftovers.names_descriptor(descriptor);
         }
-        // 0 to 3 may be taken by those that were named, and the two that were picked lie behind.
+        // 0 to 3 may be taken by those that were named, and the two that were picked lie after.
         assert_eq!(leftovers.descriptor_limit(), 6);
         leftovers.picks_descriptors(100);
         assert_eq!(leftovers.descriptor_limit(), held::TEST_DESCRIPTORS);

@@ -2,7 +2,7 @@
 //!
 //! * [`operation`]: what an actor executes: a system call ([`system_call`]), an access of memory ([`access`]), steps;
 //! * [`calls`]: the tables of calls; a new call is a new row;
-//! * [`target`]: the target: fresh directories per window, and [`leftovers`]: what has to be removed behind one;
+//! * [`target`]: the target: fresh directories per window, and [`leftovers`]: what has to be removed after one;
 //! * [`held`], [`reserved`]: descriptors and addresses, divided between tests and runner;
 //! * [`processes`]: the actors as processes and threads, pinned;
 //! * `signals`: those that tests send; [`family`]: the children that they fork;

@@ -43,7 +43,7 @@ pub fn check_name(text: &str) -> Result<(), String> {
 }
 
 impl Path {
-    /// Holds a name from now on, in the working directory of whoever uses it.
+    /// Holds a name from now on, in the working directory of the one that uses it.
     ///
     /// # Errors
     /// The text is no name of a file in one directory.
@@ -187,7 +187,7 @@ pub struct Operation {
     pub arguments: [u64; 6],
     /// Paths that arguments point to.
     pub paths: [Path; 2],
-    /// The numbers that a call returns beside its result.
+    /// The numbers that a call returns in addition to its result.
     pub numbers: [i32; 2],
     /// Two buffers, each an address and a length; or other numbers that arguments point to.
     pub vectors: [u64; 4],

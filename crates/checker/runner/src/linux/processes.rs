@@ -1,7 +1,7 @@
 //! Starts the actors: per process a home and one thread per core, each pinned to its virtual CPU.
 //!
 //! A process is forked from init, so it has a memory map, descriptors, working directory and credentials of its own (fork
-//! copies credentials, but not the list of groups behind them, which is therefore set anew). Its home is a task that
+//! copies credentials, but not the list of groups after them, which is therefore set again). Its home is a task that
 //! shares descriptors and working directory with it, but not the memory map: what a call under test does to memory maps
 //! on other processors does not reach the processor of the homes. So calls on memory, of set-ups too, are made by threads
 //! of the process. The home of process 0 is the coordinator.
@@ -43,7 +43,7 @@ pub fn shared_slots() -> io::Result<&'static Slots<Operation>> {
         return Err(io::Error::last_os_error());
     }
     let slots = base.cast::<Slots<Operation>>();
-    // SAFETY: the mapping is large enough, page-aligned, nobody else's, and never unmapped.
+    // SAFETY: the mapping is large enough, page-aligned, no one else's, and never unmapped.
     unsafe {
         for index in 0..crate::place::ACTOR_COUNT {
             (*slots).as_mut_ptr().add(index).write(crate::slot::Slot::default());
@@ -117,7 +117,7 @@ fn process_main(
     if unsafe { libc::setgroups(groups.len(), groups.as_ptr()) } != 0 {
         return format!("setting its groups: {}", io::Error::last_os_error());
     }
-    // Addresses are reserved when all threads run, so behind everything that this program maps itself; nobody serves
+    // Addresses are reserved when all threads run, so after everything that this program maps itself; no one serves
     // before.
     let turns = Arc::new(Barrier::new(core_count + 1));
     for core in 0..core_count {

@@ -107,8 +107,8 @@ impl Region {
         self.number(word as usize)
     }
 
-    /// Wakes the host. The task has access to the port only meanwhile: a task that has some pays for it at each return
-    /// from the kernel (`tss_update_io_bitmap`).
+    /// Wakes the host. The task has access to the port only in that time: a task that has some pays for it at each
+    /// return from the kernel (`tss_update_io_bitmap`).
     ///
     /// # Errors
     /// The kernel gives no access to the port.

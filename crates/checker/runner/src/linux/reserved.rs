@@ -2,7 +2,7 @@
 //!
 //! The tracer counts accesses of user code there and nowhere else (the plugin's `user_base`). So the pages that the kernel
 //! picks for `mmap` without an address must lie there too: the rest of the address space above is filled with mappings
-//! that nobody can access, until the highest gap that the kernel finds, which it picks from the top, is ours.
+//! that no one can access, until the highest gap that the kernel finds, which it picks from the top, is ours.
 //!
 //! ```text
 //! BASE                    + PICKED          + END
@@ -25,7 +25,7 @@ use crate::target::Marks;
 /// Address of page 0 of every test.
 pub const BASE: u64 = 0x6000_0000_0000;
 
-/// Pages that tests can name; pages that the kernel picked come behind.
+/// Pages that tests can name; pages that the kernel picked come after.
 pub const NAMED_PAGES: u64 = 256;
 
 /// Size of the range.

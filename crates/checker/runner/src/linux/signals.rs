@@ -18,7 +18,7 @@ pub(super) const fn bit(signal: i32) -> u64 {
 
 /// Takes one of these signals if it is pending.
 pub(super) fn take(operation: &mut Operation, set: u64) {
-    // The set, and behind it how long to wait: not at all.
+    // The set, and after it how long to wait: not at all.
     operation.vectors = [set, 0, 0, 0];
     let first = operation.vectors.as_ptr() as u64;
     operation.call(libc::SYS_rt_sigtimedwait, [first, 0, first + 8, SET_BYTES]);

@@ -14,15 +14,15 @@ pub fn system_call<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
 
 /// As [`system_call`], between marks if it is under test.
 ///
-/// All registers are loaded in front of the first mark, and the result is stored behind the second: between the marks
+/// All registers are loaded in front of the first mark, and the result is stored after the second: between the marks
 /// stands the `syscall` instruction and nothing else.
 pub fn system_call_marked(number: i64, arguments: [u64; 6], marks: Marks) -> i64 {
     let mut result = number;
     let [a, b, c, d, e, f] = arguments;
     match marks {
-        // SAFETY: whoever fills in a call (`calls`, `directory`) gives pointers into an operation or to paths that
-        // outlive it. Memory is mapped and unmapped in the range that is reserved for tests alone (`reserved`), and no
-        // call changes the control flow of the runner. The kernel clobbers rcx and r11.
+        // SAFETY: the code that fills in a call (`calls`, `directory`) gives pointers into an operation or to paths
+        // that outlive it. Memory is mapped and unmapped in the range that is reserved for tests alone (`reserved`),
+        // and no call changes the control flow of the runner. The kernel clobbers rcx and r11.
         Marks::Around => unsafe {
             asm!(call_begin_bytes!(), "syscall", call_end_bytes!(),
                 inlateout("rax") result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,

@@ -32,7 +32,7 @@ fn epoll(arguments: &Arguments<'_>) -> Result<u64, String> {
 
 /// The event as the kernel reads it, in two numbers of the operation: what to look for, and the descriptor.
 fn event(operation: &mut Operation, descriptor: u64) -> u64 {
-    // `struct epoll_event` is packed: the descriptor's number stands right behind the four bytes of the events.
+    // `struct epoll_event` is packed: the descriptor's number stands right after the four bytes of the events.
     operation.vectors = [u64::from(WATCHED) | descriptor << 32, 0, 0, 0];
     operation.vectors.as_ptr() as u64
 }
@@ -50,7 +50,7 @@ fn epoll_del(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Lefto
     Ok(())
 }
 
-/// All events come into the page; the descriptor that the test asks for is kept behind what the kernel needs.
+/// All events come into the page; the descriptor that the test asks for is kept after what the kernel needs.
 fn epoll_wait(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Leftovers) -> Result<(), String> {
     operation.vectors = [test_descriptor(arguments.number(1)?)?, 0, 0, 0];
     let (events, most) = (operation.page.address(), MOST_EVENTS as u64);
@@ -58,7 +58,7 @@ fn epoll_wait(operation: &mut Operation, arguments: &Arguments<'_>, _: &mut Left
     Ok(())
 }
 
-/// What was told of the descriptor that is asked for.
+/// What was reported for the descriptor that is asked for.
 fn write_events(operation: &Operation, count: i64, results: &mut ResultsWriter) {
     let count = usize::try_from(count).unwrap_or_default();
     let (told, _) = operation.page.bytes().as_chunks::<{ size_of::<libc::epoll_event>() }>();
@@ -84,7 +84,7 @@ fn peek_watches(operation: &mut Operation, arguments: &Arguments<'_>, leftovers:
     Ok(())
 }
 
-/// Who is watched already can be told to be watched for the same.
+/// Who is watched already can be asked to be watched for the same.
 fn list_watches(operation: &mut Operation) -> i64 {
     operation.report.clear();
     let [epoll, limit, ..] = operation.arguments;

@@ -95,7 +95,7 @@ pub(super) fn contents(numbers: &mut Numbers<'_>, results: &mut ResultsWriter) {
     results.end_sequence(items);
 }
 
-/// Starts to write contents: `end_contents` is told the place that comes back.
+/// Starts to write contents: `end_contents` is given the place that comes back.
 fn begin_contents(report: &mut Report) -> usize {
     report.push(0)
 }
@@ -143,7 +143,7 @@ pub(super) fn push_file(operation: &mut Operation, descriptor: u64, size_bytes: 
 }
 
 /// Where the name of the directory entry at a place stands, and where the next entry is, in a list as `getdents64` writes
-/// it. The name is zero-terminated, behind inode number (8 bytes), offset (8), length of the record (2) and type (1).
+/// it. The name is zero-terminated, after inode number (8 bytes), offset (8), length of the record (2) and type (1).
 fn record(list: &[u8], start: usize) -> Option<(Range<usize>, usize)> {
     const NAME_AT: usize = 19;
     let rest = list.get(start..)?;
@@ -255,7 +255,7 @@ fn list_descriptors(operation: &mut Operation) -> i64 {
         return 0;
     }
     for (descriptor, polled) in (0..limit).zip(operation.list.words_mut()) {
-        *polled = descriptor; // and no events: those that are looked for are always told
+        *polled = descriptor; // and no events: those that are looked for are always reported
     }
     step!(system_call(libc::SYS_poll, [operation.list.address(), limit, 0]));
     for descriptor in 0..limit {
@@ -396,7 +396,7 @@ fn peek_memory(operation: &mut Operation, _: &Arguments<'_>, leftovers: &mut Lef
         |operation| {
             for_each_mapped(operation, |report, address, _| {
                 let (signal, found) = match access::load(address, Marks::None) {
-                    // SAFETY: a page of the test that can be read, as the load has just shown; nobody writes to it now.
+                    // SAFETY: a page of the test that can be read, as the load has just shown; no one writes to it now.
                     Ok(_) => (0, content(uniform(unsafe { &*(address as *const [u8; PAGE_BYTES]) }))),
                     Err(fault) => (i64::from(fault.0), 0),
                 };

@@ -18,7 +18,7 @@ pub(super) const CALLS: &[LinuxCall] = &[
     LinuxCall::new("getfl", &["fd"], getfl, |_, flags, results| write_mode(flags, results)),
     LinuxCall::new("setfl", &["fd", "at_offset"], setfl, success),
     LinuxCall::new("poll", &["fd"], poll, |operation, _, results| {
-        // Events stand behind the descriptor and what is asked for (`struct pollfd`).
+        // Events stand after the descriptor and what is asked for (`struct pollfd`).
         let events = (operation.numbers[1] >> 16) as libc::c_short;
         if events & libc::POLLNVAL != 0 {
             return results.errno(libc::EBADF as u16);

@@ -1,4 +1,4 @@
-//! What set-ups and observations of `posix` do beside the interface's own calls.
+//! What set-ups and observations of `posix` do in addition to the interface's own calls.
 
 use wire::results::ResultsWriter;
 
