@@ -192,7 +192,7 @@ impl KernelSymbols {
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<Symbol<'_>> {
         let symbol = self.lookup(&self.functions, SymbolKind::Function, address)?;
-        // What lies behind the last function of the kernel or of a module, or behind a section's end mark, is none.
+        // What lies after the last function of the kernel or of a module, or after a section's end mark, is none.
         let within = address - symbol.address < symbol.reach_bytes.clamp(1, FUNCTION_LIMIT_BYTES);
         (within && !is_marker(symbol.name, SymbolKind::Function)).then_some(symbol)
     }
@@ -276,8 +276,8 @@ fn is_marker(name: &str, kind: SymbolKind) -> bool {
         }
 }
 
-/// The name without what the compiler puts behind it (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.<hash>`): what
-/// stays the same from one build to the next.
+/// The name without what the compiler puts after it (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.<hash>`):
+/// what stays the same from one build to the next.
 #[must_use]
 pub fn without_compiler_suffix(name: &str) -> &str {
     const SUFFIXES: [&str; 6] = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];

@@ -164,7 +164,7 @@ fn per_cpu_memory_ends_where_the_first_chunk_ends() {
     let chunk = direct(FREE);
     guest.set(image(PER_CPU_BASE), direct(PER_CPU_AREAS));
     guest.set(image(PER_CPU_CHUNK), chunk);
-    // Static variables are 2 pages; one of the two behind them is served, the other went back to the page allocator.
+    // Static variables are 2 pages; one of the two after them is served, the other went back to the page allocator.
     guest.set(chunk + 48, direct(PER_CPU_AREAS + PER_CPU_STATIC));
     guest.set_u32(chunk + 20, 1);
     for cpu in 0..CPUS {

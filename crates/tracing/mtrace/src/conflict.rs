@@ -8,8 +8,8 @@
 //!
 //! Many pairs of accesses would do as a witness. The choice must not depend on addresses or on the order of events, or the
 //! same conflict would look like another one after a rebuild: pairs of two writes come first, then the names of the two
-//! functions decide (alphabetically), then bytes and direction, and only what is equal in all that is told apart by the
-//! order of the record.
+//! functions decide (alphabetically), then bytes and direction, and only what is equal in all that is distinguished by
+//! the order of the record.
 
 use crate::record::{Access, AccessKind, SharedLine};
 
@@ -49,8 +49,8 @@ pub struct Conflict {
     pub second: usize,
 }
 
-/// Accesses that differ only in stack and instruction are one witness; more than so many kinds are not looked at. A line
-/// that is cleared or copied byte by byte has some hundred.
+/// Accesses that differ only in stack and instruction are one witness; more than this many kinds are not looked at. A
+/// line that is cleared or copied byte by byte has some hundred.
 const MAX_KINDS: usize = 512;
 
 /// An access as the choice of a witness sees it.
@@ -102,7 +102,7 @@ pub fn conflicts(line: &SharedLine, places: &mut impl Places) -> Vec<Conflict> {
 }
 
 /// The conflict of two neighbouring lines that share nothing by themselves, and which of the two each access is made to;
-/// none if no core wrote beside another one's line.
+/// none if no core wrote next to another one's line.
 pub fn neighbours(lines: [&SharedLine; 2], places: &mut impl Places) -> Option<(Conflict, [usize; 2])> {
     let [lower, upper] = lines.map(|line| candidates(line, places));
     let mut best: Option<([Candidate; 2], [usize; 2])> = None;
@@ -143,7 +143,7 @@ pub fn truly_shared_bytes(accesses: &[Access]) -> u64 {
         touched_by_two |= seen & touched;
         seen |= touched;
     }
-    // A byte that two cores touched and any of them wrote: the writer has another beside it.
+    // A byte that two cores touched and any of them wrote: the writer has another next to it.
     written & touched_by_two
 }
 
@@ -309,7 +309,7 @@ mod tests {
                 prop_assert_eq!(a.byte_mask() & b.byte_mask() != 0, truly);
             }
 
-            // What is told of the witnesses, but for their indices, is the same for any order of the record.
+            // What is reported of the witnesses, but for their indices, is the same for any order of the record.
             let told = |line: &SharedLine| {
                 let side = |index: usize| {
                     let access = line.accesses[index];

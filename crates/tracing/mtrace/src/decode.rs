@@ -99,7 +99,7 @@ impl<R: Read> TraceDecoder<R> {
         })
     }
 
-    /// The next event; `None` behind [`Event::End`]. Blocks while a pipe is empty.
+    /// The next event; `None` after [`Event::End`]. Blocks while a pipe is empty.
     ///
     /// # Errors
     /// [`TraceError`]; also where the source ends without [`Event::End`]. No further event follows an error.

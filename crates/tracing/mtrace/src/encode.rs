@@ -142,13 +142,13 @@ impl<'a> WindowWriter<'a> {
         Self { record, line_count: 0, line_count_at }
     }
 
-    /// Whether a line with so many captures and accesses still fits into the record.
+    /// Whether a line with this many captures and accesses still fits into the record.
     pub fn has_room(&self, capture_bytes: usize, access_count: usize) -> bool {
         let used = self.record.buffer.len() - self.record.start - RECORD_HEADER_BYTES;
         used + LINE_HEADER_BYTES + capture_bytes + access_count * ACCESS_BYTES <= MAX_BODY_BYTES
     }
 
-    /// Appends a line; lines come by ascending address. `captures` holds whole captures one behind the other.
+    /// Appends a line; lines come by ascending address. `captures` holds whole captures one after the other.
     pub fn line(
         &mut self,
         address: u64,

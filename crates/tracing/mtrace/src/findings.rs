@@ -394,7 +394,7 @@ impl<R: Read> TraceAnalyzer<R> {
         self.decoder.source()
     }
 
-    /// Reads up to the end of the present batch, or of the trace; `None` behind the trace's end.
+    /// Reads up to the end of the present batch, or of the trace; `None` after the trace's end.
     ///
     /// # Errors
     /// [`AnalysisError`]; the windows before it are in `windows`.

@@ -88,7 +88,7 @@ pub struct Range {
     pub kind: RangeKind,
     /// First address.
     pub start: u64,
-    /// First address behind it.
+    /// First address after it.
     pub end: u64,
     /// The symbol, for messages only.
     pub name: String,
@@ -112,7 +112,7 @@ pub struct Layout {
     pub entries: Vec<Entry>,
     /// Ranges, in the order of the file.
     pub ranges: Vec<Range>,
-    /// The part behind `[objects]`, if there is one.
+    /// The part after `[objects]`, if there is one.
     pub objects: Option<String>,
 }
 

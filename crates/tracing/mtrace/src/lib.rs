@@ -33,6 +33,6 @@ pub mod sections;
 pub const LINE_BYTES: u64 = 64;
 /// Size of an aligned pair of lines, which prefetchers fetch together.
 pub const PAIR_BYTES: u64 = 2 * LINE_BYTES;
-/// Lines begin at a multiple of [`LINE_BYTES`], or so many bytes from the start of an object that is itself aligned to this
-/// only (docs/reference/trace-format.md).
+/// Lines begin at a multiple of [`LINE_BYTES`], or this many bytes from the start of an object that is itself aligned
+/// to this only (docs/reference/trace-format.md).
 pub const OBJECT_ALIGNMENT_BYTES: u64 = 8;

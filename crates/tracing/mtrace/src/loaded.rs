@@ -197,7 +197,7 @@ fn own_name(block: &Block, offset: u64) -> PlaceName {
     PlaceName { object: label, field, place: asked_by(block, &format!("in {within}")) }
 }
 
-/// Who asked for a block and which rule told its type, after what else is said.
+/// Who asked for a block and which rule gave its type, after what else is said.
 fn asked_by(block: &Block, before: &str) -> String {
     let remark = block.rule.map_or("", Rule::remark);
     let parts = [before, block.place.as_str(), remark].into_iter().filter(|part| !part.is_empty());

@@ -25,7 +25,7 @@ pub type Fields = Vec<(ByteRange, String)>;
 pub struct Symbol {
     /// First address.
     pub start: u64,
-    /// First address behind it.
+    /// First address after it.
     pub end: u64,
     /// Its name.
     pub name: String,
@@ -410,7 +410,7 @@ fn place_key(capture: &ObjectCapture, address: u64, size_bytes: u8) -> PlaceKey 
     }
 }
 
-/// Names whose lock nobody else can hold.
+/// Names whose lock no one else can hold.
 fn owned(loaded: &mut Mutex<LoadedNames>) -> &mut LoadedNames {
     loaded.get_mut().unwrap_or_else(PoisonError::into_inner)
 }

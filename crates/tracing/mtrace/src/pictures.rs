@@ -1,8 +1,9 @@
 //! Pictures: the shared lines of one object in one window, with all that each core touched of them.
 //!
 //! A finding is one pair of accesses, and the same in many tests; what else the calls touched on that line, and on the lines
-//! beside it in the same object, differs from test to test. Whoever asks what a change of the object's layout would free
-//! needs that of each test. Distinct pictures are few (the addresses of objects are no part of them), so each is kept once.
+//! next to it in the same object, differs from test to test. One that asks what a change of the object's layout would
+//! free needs that of each test. Distinct pictures are few (the addresses of objects are no part of them), so each is
+//! kept once.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -20,7 +20,7 @@ pub const MAX_CORES: usize = 64;
 pub const MAX_STACK_NODES: usize = 1 << 20;
 /// Longest capture of an object that a header may announce.
 pub const MAX_CAPTURE_BYTES: usize = 1024;
-/// Captures of one line: no more than one object per eight bytes is told apart.
+/// Captures of one line: no more than one object per eight bytes is distinguished.
 pub const MAX_CAPTURES: usize = 16;
 /// Distinct accesses to one line that a record may hold.
 pub const MAX_ACCESSES: usize = u16::MAX as usize;
@@ -181,9 +181,9 @@ pub enum Event {
     Window(Window),
     /// All nodes of call stacks known so far are void; numbering starts again.
     StackReset,
-    /// A batch ended after so many windows: all that was traced so far has been read.
+    /// A batch ended after this many windows: all that was traced so far has been read.
     Flush(u64),
-    /// The traced system ended after so many windows; nothing follows.
+    /// The traced system ended after this many windows; nothing follows.
     End(u64),
     /// The tracer cannot go on; one line that says why.
     Message(String),

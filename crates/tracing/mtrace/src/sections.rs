@@ -19,7 +19,7 @@ pub enum Step {
     Release(Family),
 }
 
-/// Locks that are told apart within one line.
+/// Locks that are distinguished within one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Spin locks.
@@ -242,7 +242,7 @@ fn add_sections(line: usize, events: &[(u8, u32, Step, Access)], found: &mut Vec
 /// the two accesses' lines in the window.
 ///
 /// Looked at is each access of the two cores to the bytes in question: one that is made without the lock makes them a
-/// cause of their own. Two readers keep nobody out, so one of the sections must.
+/// cause of their own. Two readers keep no one out, so one of the sections must.
 pub fn held_by_both<'a>(
     sections: &'a [Section],
     lines: &[SharedLine],
@@ -374,7 +374,7 @@ mod tests {
     fn each_core_and_each_family_has_sections_of_its_own() {
         let made = |core, instruction, at| (access(core, instruction, 16), at, at);
         let (mutex, spin) = (Family::Mutex, Family::Spin);
-        // One core's release lies behind the window.
+        // One core's release lies after the window.
         let open = [made(0, TAKES, 10), made(1, TAKES, 110), made(1, RELEASES, 120)];
         assert_eq!(told(&open), [(1, mutex, 110, 120, false)]);
         let nested = [made(0, TAKES, 10), made(0, SPINS, 12), made(0, STOPS, 14), made(0, RELEASES, 20)];

@@ -1,4 +1,4 @@
-//! From bytes of a machine's trace to locks over findings: two locks of one type are told apart.
+//! From bytes of a machine's trace to locks over findings: two locks of one type are distinguished.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn line(object: u64, offset: u64, of_whom: &str, made: &[(u64, u32)]) -> SharedL
     }
 }
 
-/// Two inodes, each locked and touched by both cores; the inner section lies in the outer one, or behind it.
+/// Two inodes, each locked and touched by both cores; the inner section lies in the outer one, or after it.
 fn findings(owners: [&str; 2], is_nested: bool) -> Vec<Finding> {
     let inner = if is_nested { 20 } else { 50 };
     let lines = vec![

@@ -1,5 +1,5 @@
-//! Names that are kept between windows: what was worked out once must be what would be worked out anew. And what is named
-//! where all that is known of a program is what it has loaded where, and which blocks it asked for.
+//! Names that are kept between windows: what was worked out once must be what would be worked out again. And what is
+//! named where all that is known of a program is what it has loaded where, and which blocks it asked for.
 
 #[allow(dead_code)]
 #[path = "../../kernel-naming/tests/support/btf.rs"]
@@ -256,7 +256,7 @@ fn blocks_of_one_kind_have_one_name_wherever_they_lie() {
         at(0xb000, 32, 100, 0x5100),
         at(0xb000, 16, 104, 0x5100),
         at(0xb000, 16, 100, 0x5104),
-        // Data of a module is told by its address.
+        // Data of a module is named by its address.
         line(0x6000, vec![]),
         line(0x6040, vec![]),
         line(0xc000, vec![]),

@@ -8,7 +8,7 @@
 //! 4. the only type of that size that the code's own sources define.
 //!
 //! Where all are silent, a container's bytes are bytes; and what receives the pointer in the function that allocates is the
-//! block's head, behind which other things follow.
+//! block's head, after which other things follow.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::receive::{Received, instruction_bytes, memory_operand, pointed_to, re
 
 /// Calls, from the innermost one, within which an allocation may be wrapped.
 const MOST_WRAPPERS: usize = 12;
-/// Bytes of code that are looked at behind a call.
+/// Bytes of code that are looked at after a call.
 const LOOK_BYTES: usize = 96;
 /// Largest block without a type in which an offset says where.
 const MOST_TOLD_BYTES: u64 = 1024;
 const LONGEST_INSTRUCTION_BYTES: usize = 15;
 
-/// Which rule told a block's type.
+/// Which rule gave a block's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// A variable or a field receives the pointer.
@@ -72,9 +72,9 @@ pub struct BlockAccess {
 pub struct Block {
     /// What it consists of, such as `struct bucket[]`; without a type `block of 48 bytes`.
     pub label: String,
-    /// Who asked for it, such as `table_new, chash.c:9`; empty if nobody is known.
+    /// Who asked for it, such as `table_new, chash.c:9`; empty if no one is known.
     pub place: String,
-    /// Which rule told the type.
+    /// Which rule gave the type.
     pub rule: Option<Rule>,
     size_bytes: u64,
     of_type: Option<(Arc<Unit>, Entry)>,
@@ -134,8 +134,8 @@ impl Block {
 }
 
 impl Loaded {
-    /// The block of so many bytes that the calls at `sites` (the innermost first) asked for, with accesses to it. Without
-    /// accesses it is what the calls alone tell.
+    /// The block of this many bytes that the calls at `sites` (the innermost first) asked for, with accesses to it.
+    /// Without accesses it is what the calls alone tell.
     pub fn block(&mut self, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
         let own = self.program_range();
         let sites: Vec<u64> = sites.iter().copied().filter(|site| !own.contains(site)).collect();
@@ -143,8 +143,8 @@ impl Loaded {
     }
 }
 
-/// The block of so many bytes that the calls at `sites` (the innermost first) asked for, and that is accessed so. Where what
-/// they say of the type does not depend on the accesses, those may be left out.
+/// The block of this many bytes that the calls at `sites` (the innermost first) asked for, and that is accessed so.
+/// Where what they say of the type does not depend on the accesses, those may be left out.
 fn block(loaded: &mut Loaded, sites: &[u64], size_bytes: u64, accesses: &[BlockAccess]) -> Block {
     let place = place(loaded, sites);
     let found = by_frames(loaded, sites, size_bytes)
@@ -214,7 +214,7 @@ fn by_frames(loaded: &mut Loaded, sites: &[u64], size_bytes: u64) -> Option<Type
     None
 }
 
-/// What the code behind a call receives the pointer as, in the order of what is more certain.
+/// What the code after a call receives the pointer as, in the order of what is more certain.
 fn received_as(module: &mut Module, unit: &Arc<Unit>, chain: &[&Function], site: u64) -> Vec<(Arc<Unit>, Entry)> {
     let bytes = module.code_bytes(site, LOOK_BYTES + 16).to_vec();
     let Some(length) = instruction_bytes(&bytes) else { return Vec::new() };
@@ -343,7 +343,7 @@ fn by_container(unit: &Unit, function: &Function, size_bytes: u64) -> Option<(St
 }
 
 /// hashbrown, the hash table of Rust's library: `RawTable<T>::with_capacity`, `RawTableInner::resize` in it. The block holds
-/// the entries, rounded up to 16 bytes, and behind them a byte for each and 16 more.
+/// the entries, rounded up to 16 bytes, and after them a byte for each and 16 more.
 fn by_hash_table(unit: &Unit, function: &Function, size_bytes: u64) -> Option<(String, Entry)> {
     names(unit, function).find_map(|declared| {
         let class = declared.class.and_then(|class| unit.types.get(&class));

@@ -10,10 +10,10 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindS
 use iced_x86::{Decoder, DecoderOptions};
 use object::{Object, ObjectSection};
 
-/// First address, first address behind, name.
+/// First address, first address after, name.
 pub(crate) type Symbol = (u64, u64, String);
 
-/// First address and first address behind it of each piece of code, by the tables for unwinding; ascending.
+/// First address and first address after it of each piece of code, by the tables for unwinding; ascending.
 pub(crate) fn pieces(file: &object::File<'_>) -> Vec<(u64, u64)> {
     let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
     let Ok(data) = section.uncompressed_data() else { return Vec::new() };

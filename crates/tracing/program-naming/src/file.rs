@@ -71,7 +71,7 @@ struct Segment {
     address: u64,
 }
 
-/// A variable's first address, first address behind, and name.
+/// A variable's first address, first address after, and name.
 type Variable = (u64, u64, String);
 
 /// A file's names.
@@ -121,7 +121,7 @@ impl ProgramFile {
     /// The address of what stands at an offset of the file.
     #[must_use]
     pub fn address_at(&self, offset: u64) -> Option<u64> {
-        // A mapping starts at a page, its segment perhaps behind the page's start.
+        // A mapping starts at a page, its segment perhaps after the page's start.
         const PAGE_BYTES: u64 = 4096;
         self.segments
             .iter()
@@ -161,7 +161,7 @@ impl ProgramFile {
         names
     }
 
-    /// The variable that an address lies in, and how many bytes behind its start.
+    /// The variable that an address lies in, and how many bytes after its start.
     #[must_use]
     pub fn variable(&self, address: u64) -> Option<(&str, u64)> {
         let behind = self.variables.partition_point(|&(start, ..)| start <= address);

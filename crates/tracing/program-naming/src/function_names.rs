@@ -4,7 +4,7 @@
 /// variable in a function, both: `grow::count` of `ns::grow(int)::count`.
 pub(crate) fn plain_name(name: &str) -> String {
     let name = match name.rsplit_once(")::") {
-        // What stands behind the parameters of a function is in it.
+        // What stands after the parameters of a function is in it.
         Some((function, variable)) if !name.starts_with('<') && !variable.contains(['(', '{']) => {
             &format!("{}::{variable}", plain_name(function).rsplit("::").next().unwrap_or_default())
         }

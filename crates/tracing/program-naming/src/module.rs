@@ -118,7 +118,7 @@ impl Module {
         }
     }
 
-    /// The function whose symbol holds an address, and how many bytes behind its start.
+    /// The function whose symbol holds an address, and how many bytes after its start.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<(&str, u64)> {
         symbol_at(&self.code, address)
@@ -145,7 +145,7 @@ impl Module {
         known.map_or_else(|| format!("{}+{address:#x}", self.name), |(name, _)| format!("{}!{name}", self.name))
     }
 
-    /// The variable that an address lies in, and how many bytes behind its start.
+    /// The variable that an address lies in, and how many bytes after its start.
     #[must_use]
     pub fn variable(&self, address: u64) -> Option<(&str, u64)> {
         symbol_at(&self.data, address)
@@ -242,7 +242,7 @@ impl Module {
         globals
     }
 
-    /// The bytes of code from an address on, at most so many.
+    /// The bytes of code from an address on, at most this many.
     pub(crate) fn code_bytes(&self, address: u64, most: usize) -> &[u8] {
         for (start, bytes) in &self.text {
             if let Some(rest) = address.checked_sub(*start).and_then(|offset| bytes.get(offset as usize..)) {

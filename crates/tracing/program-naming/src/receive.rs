@@ -1,15 +1,16 @@
 //! What receives the pointer that a call returns: a variable, or a field that it is stored to.
 //!
-//! Behind the call the pointer is in `rax`. The few instructions that follow are decoded: they copy it to other registers,
-//! and store it. Debug information tells which variable a register or a place in the frame is from an address on.
+//! After the call the pointer is in `rax`. The few instructions that follow are decoded: they copy it to other
+//! registers, and store it. Debug information tells which variable a register or a place in the frame is from an
+//! address on.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use crate::debug::{Entry, Function, Local, Place, Unit};
 
-/// Bytes behind the call within which a variable must begin to be in a register.
+/// Bytes after the call within which a variable must begin to be in a register.
 const REACH_BYTES: u64 = 24;
-/// Bytes behind the call in which stores are looked for.
+/// Bytes after the call in which stores are looked for.
 const STORE_BYTES: usize = 96;
 const MOST_INSTRUCTIONS: usize = 24;
 
@@ -24,11 +25,11 @@ pub(crate) enum Received {
     At(u64),
 }
 
-/// Looks behind a call for what receives its result. `code` begins at `back`, the address that the call returns to;
+/// Looks after a call for what receives its result. `code` begins at `back`, the address that the call returns to;
 /// `functions` are those that the call belongs to, the innermost first. In the order of what is more certain.
 pub(crate) fn receivers(unit: &Unit, functions: &[&Function], code: &[u8], back: u64) -> Vec<Received> {
     let mut found = Vec::new();
-    // A constructor that was inlined begins behind the call, with the pointer as its first parameter.
+    // A constructor that was inlined begins after the call, with the pointer as its first parameter.
     let begins_behind =
         |function: &&Function| function.ranges.iter().any(|(start, _)| (back..=back + REACH_BYTES).contains(start));
     let constructors = || functions.iter().flat_map(|function| function.inlined.iter()).filter(begins_behind);
@@ -74,7 +75,7 @@ enum Store {
     Relative { base: Register, displacement: i64, at: u64 },
 }
 
-/// A register that holds the pointer, from an instruction up to the one behind which it does not.
+/// A register that holds the pointer, from an instruction up to the one after which it does not.
 struct Copy {
     register: Register,
     from: u64,

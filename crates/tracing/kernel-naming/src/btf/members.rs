@@ -13,7 +13,7 @@ pub struct PlacedMember {
     pub size_bits: u64,
     /// Whether it has less than whole bytes of its own.
     pub bit_field: bool,
-    /// Whether it lies in a union, beside which other members have the same place.
+    /// Whether it lies in a union, next to which other members have the same place.
     pub in_union: bool,
 }
 

@@ -11,7 +11,7 @@ use super::{KernelTypes, Member, NESTING_LIMIT, Shape, TypeId};
 /// One step of a path: a named member, its type, and where it begins in the structure that the path starts from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldStep {
-    /// Member name, with `[]` behind it where the step goes on into an array's elements. Two names joined by `..` where
+    /// Member name, with `[]` after it where the step goes on into an array's elements. Two names joined by `..` where
     /// the range reaches over several members.
     pub name: String,
     /// Type of the member or array element, as declared (typedef names kept).
@@ -116,8 +116,8 @@ impl Search<'_> {
         None
     }
 
-    /// The flexible array (`struct upid numbers[]`, in old code `[1]`) at a structure's end, if the range lies behind its
-    /// start.
+    /// The flexible array (`struct upid numbers[]`, in old code `[1]`) at a structure's end, if the range lies after
+    /// its start.
     fn open_ended(&self, aggregate: TypeId, base: u64) -> Option<Member> {
         let last = *self.types.members_of(aggregate).last()?;
         let flexible = matches!(self.types.shape(self.types.strip(last.kind)), Shape::Array { count: 0 | 1, .. });

@@ -9,7 +9,7 @@ use super::space::Space;
 /// The cache that all nodes come from.
 pub(super) const CACHE: &str = "maple_node";
 
-/// Nodes are aligned to so many bytes (`MAPLE_NODE_MASK`).
+/// Nodes are aligned to this many bytes (`MAPLE_NODE_MASK`).
 const NODE_BYTES: u64 = 256;
 /// The parent of the root is the tree, marked by this bit (`MA_ROOT_PARENT`).
 const ROOT_PARENT: u64 = 1;

@@ -35,7 +35,7 @@ macro_rules! numbered {
 numbered! {
     /// What an address belongs to.
     CaptureKind {
-        /// Nothing that could be told.
+        /// Nothing that could be named.
         Unknown = 0,
         /// An object of a slab cache.
         Slab = 1,

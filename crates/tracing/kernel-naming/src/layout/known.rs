@@ -132,13 +132,13 @@ pub(super) const ARRAYS: &[(&str, &str, &str, u64)] = &[
     ("pipe_inode_info", "bufs", "pipe_buffer[]", 40),
     ("list_lru", "node", "list_lru_node", 64),
     ("ext4_sb_info", "s_flex_groups", FLEX_GROUP_POINTERS, 8),
-    // What security modules keep of an object: a part for each of them, one behind another.
+    // What security modules keep of an object: a part for each of them, one after another.
     ("cred", "security", "cred.security", 8),
     ("task_struct", "security", "task_struct.security", 8),
     ("super_block", "s_security", "super_block.s_security", 8),
 ];
 
-/// A pipe's ring has so many buffers unless it was asked for others (`PIPE_DEF_BUFFERS`).
+/// A pipe's ring has this many buffers unless it was asked for others (`PIPE_DEF_BUFFERS`).
 pub(super) const PIPE_BUFFERS: u32 = 16;
 /// Pages of pipes: what waits in one, and what one has kept for the next write.
 pub(super) const PIPE_PAGE: &str = "pipe_buffer.page";
@@ -148,7 +148,7 @@ pub(super) const FLEX_GROUP_POINTERS: &str = "flex_groups*[]";
 
 /// The array of open files; its elements are pointers to `struct file`.
 pub(super) const FILE_POINTERS: &str = "fdtable.fd[]";
-/// Every descriptor table has room for at least so many files (`NR_OPEN_DEFAULT`).
+/// Every descriptor table has room for at least this many files (`NR_OPEN_DEFAULT`).
 pub(super) const FDTABLE_LEAST_FILES: u32 = 64;
 
 /// Structures that are only pointed to as something embedded in them: pointed-to type, container, member.

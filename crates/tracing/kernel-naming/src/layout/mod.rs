@@ -135,7 +135,8 @@ numbers! {
     per_cpu_unit_variable,
     /// Variable `pcpu_base_addr`: where the first CPU's part begins.
     per_cpu_base_variable,
-    /// Variable `pcpu_first_chunk`: the chunk that serves the end of each part; what lies behind was given back at boot.
+    /// Variable `pcpu_first_chunk`: the chunk that serves the end of each part; what lies after that was given back at
+    /// boot.
     per_cpu_chunk_variable,
     /// `pcpu_chunk.base_addr`, in the first CPU's part.
     chunk_base_address,

@@ -45,7 +45,7 @@ pub struct Edge {
 pub enum EdgeKind {
     /// The field points to the target.
     Pointer,
-    /// The field is an array of so many pointers, each to a target.
+    /// The field is an array of this many pointers, each to a target.
     Pointers(u32),
     /// The field is a per-CPU pointer: the target's address is an offset of the per-CPU area.
     PerCpu,
@@ -82,7 +82,7 @@ pub enum RootKind {
     Object,
     /// The variable points to the object.
     Pointer,
-    /// The variable is an array of so many pointers to objects.
+    /// The variable is an array of this many pointers to objects.
     Pointers(u32),
     /// The variable is a per-CPU pointer variable, one object for each CPU.
     PerCpuPointer,

@@ -215,7 +215,7 @@ impl<'a> Words<'a> {
         Ok(TypeEntry { name: self.name()?, size_bytes: self.value(u64::from(u32::MAX))? })
     }
 
-    /// A kind, with the number behind its colon.
+    /// A kind, with the number after its colon.
     fn kind(&mut self) -> Result<(&'a str, u32), String> {
         let word = self.next()?;
         let (kind, number) = word.split_once(':').unwrap_or((word, "0x0"));

@@ -77,7 +77,7 @@ impl Namer {
         let names = [first, second].map(name);
         let known = names.iter().all(|name| name.known);
         let [low, high] = sorted(names);
-        // A variable without fields has none to set beside the other's.
+        // A variable without fields has none to set next to the other's.
         let whole = low.field.is_empty() && low.full_field.is_empty() && !high.full_field.is_empty();
         let (object, field) = if low.object == high.object && whole {
             (format!("{} | {}{}", low.object, high.object, high.full_field), String::new())

@@ -402,7 +402,7 @@ fn find<'a>(table: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
 
 /// Names of structures that a cache may hold, best first.
 pub(super) fn cache_structures(cache: &str) -> impl Iterator<Item = &str> {
-    // Caches of memory cgroups (up to 5.8) carry the group behind the name: `dentry(12:group)`.
+    // Caches of memory cgroups (up to 5.8) carry the group after the name: `dentry(12:group)`.
     let cache = cache.split('(').next().unwrap_or(cache);
     let bio = cache.strip_prefix("bio-").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
     let listed = find(CACHES, cache).or(if bio { Some("bio") } else { None });

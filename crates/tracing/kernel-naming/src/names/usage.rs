@@ -6,11 +6,11 @@ use crate::capture::PageKind;
 /// A use of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Nobody is known to access them.
+    /// No one is known to access them.
     Unknown,
     /// What their type says: the function is none of those below.
     Plain,
-    /// As the link by which an object waits for deferred work, such as being freed behind a grace period.
+    /// As the link by which an object waits for deferred work, such as being freed after a grace period.
     Deferred,
     /// As part of a free object: by the slab allocator.
     FreeObject,

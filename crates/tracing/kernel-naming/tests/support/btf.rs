@@ -22,7 +22,7 @@ impl BtfBuilder {
         Self { types: Vec::new(), strings: vec![0], count: 0, base_strings: 0 }
     }
 
-    /// A module's BTF, which goes on where a kernel's with so many types and string bytes ends.
+    /// A module's BTF, which goes on where a kernel's with this many types and string bytes ends.
     pub fn module(base_types: u32, base_strings: u32) -> Self {
         Self { types: Vec::new(), strings: vec![0], count: base_types - 1, base_strings }
     }

@@ -293,7 +293,7 @@ impl Guest {
         self.set(page + 16, head + 1);
     }
 
-    /// A slab cache at `cache` with its name behind it.
+    /// A slab cache at `cache` with its name after it.
     pub fn cache(&mut self, cache: u64, name: &str, distance: u32, object_size: u32, padding: u32) {
         self.set_u32(cache + 4, distance);
         self.set_u32(cache + 12, object_size);
@@ -309,7 +309,7 @@ impl Guest {
         self.set(page + 40, cache);
     }
 
-    /// A task that is alone in its process; its `signal_struct` lies behind it.
+    /// A task that is alone in its process; its `signal_struct` lies after it.
     pub fn task(&mut self, task: u64, name: &str, pid: u32, stack: u64) {
         let signal = task + 0x200;
         self.set(task + 16, task + 16);

@@ -1,5 +1,5 @@
 /* The first and only process of the test's guest. It makes objects whose names the test knows, sends /proc/kallsyms to
- * the host byte by byte over QEMU's debug port, says that it is done, and waits for ever.
+ * the host byte by byte over QEMU's debug port, says that it is done, and waits forever.
  *
  * Freestanding, so that no C library is needed: cc -static -nostdlib -ffreestanding. */
 

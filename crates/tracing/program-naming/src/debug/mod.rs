@@ -52,7 +52,7 @@ pub(crate) struct Declared {
 #[derive(Debug, Default)]
 pub(crate) struct Function {
     pub declared: Declared,
-    /// First address and first address behind of each piece.
+    /// First address and first address after of each piece.
     pub ranges: Vec<(u64, u64)>,
     pub variables: Vec<Local>,
     pub frame_base: Option<Place>,
@@ -72,9 +72,9 @@ pub(crate) struct Local {
 pub(crate) enum Place {
     /// In a register, by DWARF's number.
     Register(u16),
-    /// So many bytes from the function's frame base.
+    /// This many bytes from the function's frame base.
     Frame(i64),
-    /// So many bytes from where a register points.
+    /// This many bytes from where a register points.
     Indirect(u16, i64),
     /// The frame base is the canonical frame address.
     FrameAddress,

@@ -95,7 +95,7 @@ impl Reading<'_> {
         die.offset().0 + self.start()
     }
 
-    /// Where the unit begins: entries are told apart within the whole file.
+    /// Where the unit begins: entries are distinguished within the whole file.
     fn start(&self) -> usize {
         let UnitSectionOffset(start) = self.unit.header.offset();
         start

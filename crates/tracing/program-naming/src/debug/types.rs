@@ -97,7 +97,7 @@ impl Unit {
             match self.plain(entry)? {
                 Type::Pointer(target) => return *target,
                 Type::Record(record) if record.size_bytes == 8 => {
-                    // Beside the pointer there may be what takes no room, such as what deletes.
+                    // Next to the pointer there may be what takes no room, such as what deletes.
                     entry = record.fields.iter().find(|field| self.size(field.of_type) == Some(8))?.of_type;
                 }
                 _ => return None,
@@ -272,7 +272,7 @@ impl Unit {
         None
     }
 
-    /// How a block of so many bytes consists of this type: its name, `[]` behind it if there are several; `None` if it
+    /// How a block of this many bytes consists of this type: its name, `[]` after it if there are several; `None` if it
     /// does not.
     pub fn label(&self, entry: Entry, block_bytes: u64) -> Option<String> {
         let size = self.size(entry).filter(|size| *size > 0)?;
