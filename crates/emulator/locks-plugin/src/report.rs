@@ -13,11 +13,11 @@ use crate::program::Mapping;
 /// How a lock was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Told by annotations or the library in front of pthread's locks.
+    /// Reported by annotations or the library in front of pthread's locks.
     Annotated,
     /// Found by its instructions.
     Inlined,
-    /// Told by a kernel's functions.
+    /// Reported by a kernel's functions.
     Kernel,
 }
 
@@ -47,7 +47,7 @@ pub struct FieldRecord {
     pub name: Option<String>,
     /// Address of an example.
     pub address: u64,
-    /// Bytes behind the lock's start.
+    /// Bytes after the lock's start.
     pub offset: Option<u64>,
     /// How many pairs conflict on it.
     pub counted: FieldReport,
@@ -121,7 +121,7 @@ pub struct Record<'a> {
 const SCHEMA_VERSION: u32 = 6;
 
 impl Record<'_> {
-    /// Writes the document beside its place and moves it there, so that a reader finds the old one or the new one.
+    /// Writes the document next to its place and moves it there, so that a reader finds the old one or the new one.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -21,7 +21,7 @@ impl Line {
     }
 }
 
-/// The lines that workers have each to itself, and behind them the one that they share.
+/// The lines that workers have each to itself, and after them the one that they share.
 #[repr(C)]
 struct Data {
     private: [Line; 8],

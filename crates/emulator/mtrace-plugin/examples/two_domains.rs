@@ -1,9 +1,10 @@
 //! Two domains of one file system, each a thread, marked like a test's runner: what they touch in common is traced.
 //!
 //! `two_domains` makes each pair of calls on names, one from each domain, in a window of its own; the other domain serves
-//! meanwhile, and all that either does is between the marks of a call. `two_domains leak` also writes a line outside of the pool.
-//! Prints `NAME ADDRESS` (hexadecimal) of what both touch beside the pool: the stage, which says whose turn it is, and what leaks;
-//! then how many windows there will be, and, once the pool has no name any more, how many domains have joined.
+//! in the meantime, and all that either does is between the marks of a call. `two_domains leak` also writes a line
+//! outside of the pool. Prints `NAME ADDRESS` (hexadecimal) of what both touch besides the pool: the stage, which says
+//! whose turn it is, and what leaks; then how many windows there will be, and, once the pool has no name any more, how
+//! many domains have joined.
 //!
 //! Each thread makes its own domain and maps the pool for itself, as a process would: its lines have other addresses there, so
 //! that lines with one address are lines outside of the pool.
@@ -40,7 +41,7 @@ const DOMAINS: usize = 2;
 /// Turns of a window: each domain makes what must be there, the window opens, each makes its call, each leaves it, the window
 /// closes.
 const TURNS: usize = 8;
-/// Between two looks of who waits: all of them are recorded, and whoever waits long must not fill the log.
+/// Between two looks of who waits: all of them are recorded, and one that waits long must not fill the log.
 const PAUSE: Duration = Duration::from_micros(100);
 /// Each call with each, from either domain.
 const WINDOWS: usize = CALLS.len() * CALLS.len();
@@ -83,7 +84,7 @@ fn join(path: &Path, number: u16) -> Host {
     Domain::new(rings, Rc::new(lines), || 0, Limits::default())
 }
 
-/// Serves until so many turns are over.
+/// Serves until this many turns are over.
 fn serve_until(host: &Host, turns: usize) {
     while STAGE.0.load(Ordering::Acquire) < turns {
         if !host.serve() {

@@ -37,7 +37,7 @@ pub struct Blocks {
 unsafe impl Send for Blocks {}
 
 impl Blocks {
-    /// Whether nothing was ever told.
+    /// Whether nothing was ever reported.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty() && self.freed.is_empty()
     }

@@ -220,7 +220,7 @@ const KERNEL_HALF: u64 = 1 << 63;
 /// Lowest address of the kernel's fixed mappings, among them the registers of the interrupt controllers.
 const FIXED_MAPPINGS: u64 = 0xffff_ffff_ff00_0000;
 
-/// Bytes of the smallest page: what lies behind an address is known up to the next border of such pages.
+/// Bytes of the smallest page: what lies after an address is known up to the next border of such pages.
 const PAGE_BYTES: u64 = 4096;
 
 #[inline]
@@ -381,7 +381,7 @@ extern "C" fn on_prefetch(index: c_uint, prefetch: *mut c_void) {
     }
 }
 
-/// The words that the store goes to: a block's size, which it stores, and behind it the block's address.
+/// The words that the store goes to: a block's size, which it stores, and after it the block's address.
 extern "C" fn on_block_note(vcpu: c_uint, info: MemoryInfo, address: u64, site: *mut c_void) {
     on_access_of_program(vcpu, info, address, site);
     if let Some(tracer) = tracer() {

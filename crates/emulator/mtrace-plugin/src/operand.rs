@@ -20,7 +20,7 @@ pub struct Operand {
 enum Base {
     None,
     Register(u8),
-    /// The address behind the instruction, which has so many bytes.
+    /// The address after the instruction, which has this many bytes.
     NextInstruction(u8),
 }
 

@@ -30,7 +30,7 @@ impl Output {
         }
     }
 
-    /// Writes the buffer. A failure is told once on standard error; the reader sees a trace that ends too early.
+    /// Writes the buffer. A failure is reported once on standard error; the reader sees a trace that ends too early.
     pub fn write(&mut self) {
         if !self.failed
             && self.owner == std::process::id()

@@ -74,7 +74,7 @@ impl VcpuCell {
     /// Lends the state to an action, which does not come here again.
     ///
     /// # Safety
-    /// No other thread touches the state meanwhile.
+    /// No other thread touches the state in the meantime.
     #[inline]
     unsafe fn lend(&self, action: impl FnOnce(&mut Vcpu)) {
         #[cfg(debug_assertions)]
@@ -109,7 +109,7 @@ pub struct Tracer {
     /// The switch to the translation that records; without one, all code records at all times.
     translations: OnceLock<Option<Translations>>,
     central: Mutex<Central>,
-    /// What a program's memory functions have told.
+    /// What a program's memory functions have reported.
     blocks: Mutex<Blocks>,
     /// Virtual CPUs beyond [`MAX_CORES`] that were asked for; they are not recorded.
     too_many_vcpus: AtomicU64,
@@ -195,7 +195,7 @@ pub struct Prefetch {
 #[inline(never)]
 pub fn with_vcpu_of_machine(told: u32, action: impl FnOnce(&mut Vcpu)) {
     let Some(slot) = VCPUS.get(current::index(told) as usize) else { return };
-    // SAFETY: a non-null pointer in `VCPUS` was leaked by `add_vcpu` and is valid for ever.
+    // SAFETY: a non-null pointer in `VCPUS` was leaked by `add_vcpu` and is valid forever.
     let Some(cell) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { return };
     // SAFETY: all callbacks of a machine come from one thread (checked at each translation, before that
     // code runs), and callbacks do not nest.
@@ -213,7 +213,7 @@ pub fn with_vcpu_of_program(index: u32, flag: &AtomicBool, action: impl FnOnce(&
     cell.busy.store(true, Ordering::SeqCst);
     if flag.load(Ordering::SeqCst) {
         // SAFETY: only this thread runs the virtual CPU `index`, and no other takes its state while `busy` is set and
-        // the flag was seen set behind it.
+        // the flag was seen set after it.
         unsafe { cell.lend(action) };
     }
     // Release, pairs with the load in `quiesce`: what `action` wrote is seen there.
@@ -252,7 +252,7 @@ impl Tracer {
                 CALLER.store(index, Ordering::Relaxed);
                 self.adopt_task(index);
                 self.select_translation_here(index, true);
-                // SeqCst: the store of the epoch is seen by whoever sees a flag set.
+                // SeqCst: the store of the epoch is seen by those who see a flag set.
                 FOLLOWING.store(true, Ordering::SeqCst);
                 RECORDING.store(true, Ordering::SeqCst);
             }
@@ -301,7 +301,7 @@ impl Tracer {
         leaked
     }
 
-    /// What a program's memory functions have told.
+    /// What a program's memory functions have reported.
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -374,7 +374,8 @@ impl Tracer {
                 std::hint::spin_loop();
             }
             // SAFETY: both flags are clear and the cell is not busy, so its thread does not touch the state until the
-            // next CALL_BEGIN or STEP_BEGIN, which the program executes behind this marker. In a machine this is the only thread.
+            // next CALL_BEGIN or STEP_BEGIN, which the program executes after this marker. In a machine this is the
+            // only thread.
             vcpus.push((core as u8, unsafe { &mut *cell.state.get() }));
         }
         action(&mut vcpus);

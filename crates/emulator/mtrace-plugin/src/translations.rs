@@ -1,4 +1,4 @@
-//! Two translations of a machine's code: one that records its accesses, and one that runs as if nobody watched.
+//! Two translations of a machine's code: one that records its accesses, and one that runs as if no one watched.
 //!
 //! QEMU finds a translated block by its address, the processor's mode, and flags of the translation that each virtual
 //! CPU has. The upper byte of these flags numbers the cluster that the virtual CPU belongs to (`CF_CLUSTER_MASK`), for

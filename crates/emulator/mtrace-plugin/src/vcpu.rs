@@ -185,7 +185,7 @@ impl Vcpu {
         let entry = Entry { address, key, site, node, size_bytes, kind, category };
         let hash = (address ^ site.0.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let slot = (hash >> 48) as usize % RECENT;
-        // A stale index points behind the log's end or at another entry: the comparison is with the log itself.
+        // A stale index points past the log's end or at another entry: the comparison is with the log itself.
         if self.log.get(self.recent[slot] as usize) == Some(&entry) {
             return;
         }
@@ -241,8 +241,8 @@ impl Vcpu {
         self.is_preempted
     }
 
-    /// The processor reads its interrupt table right behind a call. To QEMU (7.2) that and the frame which it then stores are
-    /// accesses of the instruction before, and the frame's parts would look like calls.
+    /// The processor reads its interrupt table right after a call. To QEMU (7.2) that and the frame which it then
+    /// stores are accesses of the instruction before, and the frame's parts would look like calls.
     pub fn interrupted(&mut self) {
         self.is_interrupted = true;
     }
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(record(&mut vcpu, KERNEL, site(0x12)), (COUNTS, vec![0x600]));
     }
 
-    /// Regression: an interrupt behind a call stored its frame as that instruction, which looked like five calls.
+    /// Regression: an interrupt after a call stored its frame as that instruction, which looked like five calls.
     #[test]
     fn what_the_processor_stores_for_an_interrupt_is_no_call() {
         let (mut vcpu, _) = in_call();

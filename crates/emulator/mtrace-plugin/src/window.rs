@@ -16,7 +16,7 @@
 //!
 //! **Neighbours**, where they are asked for: two lines of an aligned pair stay if neither does by itself and two cores touch
 //! them between them, one of them writing. Lines that are counted from an object's start have no neighbour: which line lies
-//! beside which is up to the allocator there.
+//! next to which is up to the allocator there.
 
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ struct Line {
 const DROPPED: u32 = u32::MAX;
 
 impl Line {
-    /// A line that nobody has touched yet.
+    /// A line that no one has touched yet.
     fn untouched(piece: &Piece) -> Self {
         Self {
             address: piece.address,
@@ -182,7 +182,7 @@ struct Piece {
 /// Objects in which lines are counted from the start, by what identifies their memory; sorted, apart.
 type Objects = Vec<Range<u64>>;
 
-/// The line that holds the byte at `key`: what identifies it, its start, and where the bytes behind `key` leave it.
+/// The line that holds the byte at `key`: what identifies it, its start, and where the bytes after `key` leave it.
 #[inline]
 fn line_at(objects: &Objects, key: u64) -> (u64, Range<u64>) {
     let start = key & !(LINE_BYTES - 1);
@@ -447,7 +447,7 @@ impl WindowAnalysis {
     }
 
     /// The first pass once more, for lines that an object reaches into: who touched such a line is forgotten, and noted
-    /// again with the objects in mind. That an access is noted twice at a line beside it does not matter.
+    /// again with the objects in mind. That an access is noted twice at a line next to it does not matter.
     fn find_lines_of_objects(&mut self, vcpus: &[(u8, &mut Vcpu)], direct_map: DirectMap) -> u64 {
         if self.objects.is_empty() {
             return 0;
@@ -470,7 +470,7 @@ impl WindowAnalysis {
     }
 
     /// The objects off lines in which two cores came so close that counting lines from their start may make or undo a
-    /// conflict: on a line that one wrote, or on the ones beside it.
+    /// conflict: on a line that one wrote, or on the ones next to it.
     fn find_objects<C: Capturer>(&mut self, direct_map: DirectMap, capturer: &mut C) {
         for line in &self.lines.all {
             // Objects are met by their address in the direct map, which shows physical memory.
@@ -492,7 +492,7 @@ impl WindowAnalysis {
         self.marks.clear(self.lines.all.len());
         self.staying.iter().for_each(|line| self.marks.set(*line));
         for (index, line) in self.lines.all.iter().enumerate() {
-            // The key of a line of an object off lines is odd, and so is never that of the line beside another.
+            // The key of a line of an object off lines is odd, and so is never that of the line next to another.
             if !line.slot_key.is_multiple_of(PAIR_BYTES) || self.marks.has(index as u32) {
                 continue;
             }

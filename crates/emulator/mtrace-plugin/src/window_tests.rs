@@ -99,7 +99,7 @@ fn a_line_counts_for_the_first_rule_that_it_needs() {
         (0, 0x080, 8, true, runner),
         (1, 0x080, 8, true, None),
         (2, 0x080, 8, false, interrupt),
-        // The interrupt's accesses are beside the conflict of two that count.
+        // The interrupt's accesses are next to the conflict of two that count.
         (0, 0x0c0, 8, true, None),
         (1, 0x0c0, 8, true, None),
         (2, 0x0c0, 8, true, interrupt),

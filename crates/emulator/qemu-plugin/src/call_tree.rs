@@ -3,7 +3,7 @@
 //! One tree per virtual CPU, so that it needs no lock. A node is found by open addressing in a table of fixed size, or
 //! without it: code mostly makes its calls in the order of the last time, so each node remembers which of its parent's
 //! children came next then, and nodes that were made together lie together. Nothing is allocated while recording. A full tree answers with the caller's own node (the stack then lacks its
-//! innermost calls); [`CallTree::is_crowded`] tells in time, so that the owner can start anew between two windows.
+//! innermost calls); [`CallTree::is_crowded`] tells in time, so that the owner can start again between two windows.
 
 /// The empty stack.
 pub const ROOT: u32 = 0;
@@ -19,8 +19,8 @@ pub struct Node {
     pub trace_number: u64,
     /// Whether a call of this stack was made by a function that allocates memory.
     pub under_allocator: bool,
-    /// The child that was asked for last, and the parent's child that was asked for behind this one, the last time. A node
-    /// without such names itself or another stack, which is found out by looking.
+    /// The child that was asked for last, and the parent's child that was asked for after this one, the last time. A
+    /// node without such names itself or another stack, which is found out by looking.
     last_child: u32,
     next: u32,
 }

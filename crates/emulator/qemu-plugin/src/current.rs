@@ -2,11 +2,11 @@
 //!
 //! QEMU tells each callback, but from 9.2 or 10.0 on it tells the wrong one: it writes the index into translated code as a
 //! constant, unless virtual CPUs run in threads of their own. With one thread for all they share that code, and each
-//! callback is told of the one that had it translated. QEMU's own variable `current_cpu`, one per thread, is right in every
-//! version. It is compared with what `qemu_get_cpu` gives for each index.
+//! callback is given the one that had it translated. QEMU's own variable `current_cpu`, one per thread, is right in
+//! every version. It is compared with what `qemu_get_cpu` gives for each index.
 //!
 //! A program's threads each have their own virtual CPU, and code with the constant is thrown away when the second one
-//! starts: there the index that is told is right, and nothing is bound.
+//! starts: there the index that is given is right, and nothing is bound.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -64,7 +64,7 @@ pub fn end_machine() -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// The index of the virtual CPU that runs in the bound thread; what was told, if none is bound.
+/// The index of the virtual CPU that runs in the bound thread; what was given, if none is bound.
 #[inline]
 pub fn index(told: u32) -> u32 {
     // SAFETY: a variable of the bound thread, which lives as long as the machine, and which that thread alone changes.

@@ -287,7 +287,7 @@ mod tests {
             stack.take_up(&waiting[task]);
             assert_eq!(sites(&tree, &stack), expected);
         }
-        // What left before the stack was cleared is void, and leaves the frames of nobody else behind.
+        // What left before the stack was cleared is void, and leaves the frames of no one else behind.
         stack.take_up(&before_a_clearing);
         assert_eq!(sites(&tree, &stack), []);
         // Another virtual CPU's numbers say nothing here.

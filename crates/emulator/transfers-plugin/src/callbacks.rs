@@ -21,7 +21,7 @@ use crate::report::Report;
 /// The signal that interrupts a thread of the program: SIGSTKFLT, which Linux itself never sends.
 const INTERRUPTION: c_int = 16;
 
-/// It is no core's turn, and nobody changes what is counted.
+/// It is no core's turn, and no one changes what is counted.
 const NOBODY: u64 = u64::MAX;
 /// It is no core's turn, and somebody changes what is counted.
 const CHANGING: u64 = u64::MAX - 1;
@@ -36,7 +36,7 @@ struct State {
     process: u32,
 }
 
-// SAFETY: what is inside the cell belongs to whoever `OWNER` names.
+// SAFETY: what is inside the cell belongs to the one that `OWNER` names.
 unsafe impl Sync for State {}
 
 static STATE: OnceLock<State> = OnceLock::new();
@@ -66,14 +66,14 @@ fn with_counter<T>(vcpu: c_uint, action: impl FnOnce(&mut Counter) -> T) -> Opti
     STATE.get().map(|state| action(unsafe { &mut *state.counter.get() }))
 }
 
-/// Runs `action` on what is counted if it is nobody's turn, or this virtual CPU's: what it says is whether it is its turn from now
-/// on. Says whether it ran.
+/// Runs `action` on what is counted if it is no one's turn, or this virtual CPU's: what it says is whether it is its
+/// turn from now on. Says whether it ran.
 fn change(vcpu: c_uint, action: impl FnOnce(&mut Counter) -> bool) -> bool {
     let is_ours = OWNER.load(Ordering::Acquire) == u64::from(vcpu);
     // Acquire and release pass on what is counted from turn to turn.
     let is_free = || OWNER.compare_exchange(NOBODY, CHANGING, Ordering::Acquire, Ordering::Relaxed).is_ok();
     let Some(state) = STATE.get().filter(|_| is_ours || is_free()) else { return false };
-    // SAFETY: as in `with_counter`, or nobody else has `CHANGING`.
+    // SAFETY: as in `with_counter`, or no one else has `CHANGING`.
     let has_turn = action(unsafe { &mut *state.counter.get() });
     OWNER.store(if has_turn { u64::from(vcpu) } else { NOBODY }, Ordering::Release);
     true

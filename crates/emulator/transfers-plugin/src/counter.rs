@@ -106,7 +106,7 @@ pub struct Counter {
     /// By kind of work.
     pub works: [Work; WORKS],
     own_memory: Vec<Range<u64>>,
-    /// Of [`RATE_OF`] accesses so many are followed by a signal.
+    /// Of [`RATE_OF`] accesses this many are followed by a signal.
     interruption_rate: u64,
     /// Which they are is drawn from this (xorshift64*).
     interruption_draw: u64,
@@ -180,14 +180,14 @@ impl Counter {
         self.turn.is_some()
     }
 
-    /// So many instructions are about to be carried out.
+    /// This many instructions are about to be carried out.
     pub fn instructions(&mut self, count: u64) {
         if let (Some((_, work)), true) = (self.turn, self.is_counting) {
             self.works[usize::from(work)].instructions += count;
         }
     }
 
-    /// An access of the instruction at `code` to so many bytes.
+    /// An access of the instruction at `code` to this many bytes.
     pub fn access(&mut self, code: u64, address: u64, size_bytes: u64, access: Access) {
         let Some((core, work)) = self.turn else { return };
         if self.is_counting {

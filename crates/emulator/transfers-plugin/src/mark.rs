@@ -4,13 +4,13 @@
 //! word 0, which the instruction stores     words 1 and 2
 //! 1   code, from and up to, is not measured: the program's own, such as what chooses turns
 //! 2   memory, from and up to, is not measured
-//! 3   so many cores; what they touch is followed from now on
+//! 3   this many cores; what they touch is followed from now on
 //! 4   it is the turn of this core, in this kind of work
 //! 5   it is no core's turn
 //! 6   from now on transfers count
 //! 7   the end
 //! 8   the stack of the core whose turn comes next, from and up to: no other core touches it
-//! 9   by this seed, after so many of 1,024 accesses of a core its thread gets a signal
+//! 9   by this seed, after this many of 1,024 accesses of a core its thread gets a signal
 //! 10  but not after accesses of code from and up to
 //! ```
 
@@ -25,7 +25,7 @@ pub enum Mark {
     OwnCode(Range<u64>),
     /// This memory is not measured.
     OwnMemory(Range<u64>),
-    /// So many cores.
+    /// This many cores.
     Cores(usize),
     /// The turn of a core in a kind of work.
     Turn {
@@ -46,14 +46,14 @@ pub enum Mark {
     Interrupt {
         /// What is drawn is drawn from this.
         seed: u64,
-        /// After so many of [`RATE_OF`].
+        /// After this many of [`RATE_OF`].
         rate: u64,
     },
     /// No signals after accesses of this code.
     NeverInterrupted(Range<u64>),
 }
 
-/// Of so many accesses, as many as are asked for are followed by a signal, on average.
+/// Of this many accesses, as many as are asked for are followed by a signal, on average.
 pub const RATE_OF: u64 = 1024;
 
 /// How many kinds of work there are: 0 is operations, 1 maintenance between them.

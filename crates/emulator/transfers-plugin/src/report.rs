@@ -9,7 +9,7 @@ use transfers::coherence::LINE_BYTES;
 
 use crate::counter::Counter;
 
-/// Lines that are told of one by one: those that move most.
+/// Lines that are reported one by one: those that move most.
 const TOP_LINES: usize = 32;
 
 /// All that was counted.

@@ -1,7 +1,7 @@
 //! What QEMU calls: at each translated block once, then at each block, memory access and function of a lock.
 //!
 //! Only the kernel's instructions are followed. A virtual CPU without an open section costs one load per access; the
-//! recorder is behind a lock that nobody ever waits for, since the emulator runs all virtual CPUs by turns.
+//! recorder is behind a lock that no one ever waits for, since the emulator runs all virtual CPUs by turns.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ static IN_SECTION: [AtomicBool; CPU_LIMIT] = [const { AtomicBool::new(false) }; 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Words, by hash.
 type Filter = [AtomicU64; FILTER_BITS / 64];
-/// Words of locks: a plain store to one makes the lock anew.
+/// Words of locks: a plain store to one makes the lock again.
 static WATCHED: Filter = [const { AtomicU64::new(0) }; FILTER_BITS / 64];
 /// Words that sections touched: an access without a lock may conflict with them.
 static GUARDED: Filter = [const { AtomicU64::new(0) }; FILTER_BITS / 64];
@@ -282,7 +282,8 @@ extern "C" fn on_atomic_of_lock(cpu: c_uint, info: MemoryInfo, address: u64, dat
 }
 
 extern "C" fn on_exit_of_lock(cpu: c_uint, info: MemoryInfo, address: u64, data: *mut c_void) {
-    // An atomic instruction loads and stores, whether or not it exchanges anything: each is told once, by its store.
+    // An atomic instruction loads and stores, whether or not it exchanges anything: each is reported once, by its
+    // store.
     if !ACTIVE.load(Ordering::Relaxed) || !size_and_direction(info).1 {
         return;
     }
@@ -293,7 +294,7 @@ extern "C" fn on_exit_of_lock(cpu: c_uint, info: MemoryInfo, address: u64, data:
     }
 }
 
-/// Whether an access at a call or return belongs to the delivery of an interrupt behind it. That begins by reading four
+/// Whether an access at a call or return belongs to the delivery of an interrupt after it. That begins by reading four
 /// bytes of the descriptor table; calls and returns touch eight.
 #[inline]
 fn is_delivery(cpu: c_uint, size_bytes: u8) -> bool {

@@ -27,7 +27,7 @@ pub struct Pending {
     pub return_at: u64,
     /// The function's first address.
     pub function: u64,
-    /// The lock, once the function's atomic instruction has told it.
+    /// The lock, once the function's atomic instruction has shown it.
     pub lock: Option<u64>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An acquire is the time from a function's entry to its return; the lock is what the function's first atomic instruction
 //! touches. A release is the one instruction of a function that gives the lock away. Functions that a kernel lacks are left
-//! out, and told in the report.
+//! out, and listed in the report.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -92,7 +92,7 @@ pub enum Exit {
 /// What the recorder knows of a function's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// First address and first address behind.
+    /// First address and first address after.
     pub range: Range<u64>,
     /// What its atomic instruction, or its store of a zero byte, does; None for a function that acquires, or waits.
     pub exit: Option<Exit>,

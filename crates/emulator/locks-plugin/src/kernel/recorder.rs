@@ -13,7 +13,7 @@ use super::context::{Context, Pending};
 use super::functions::{Entry, Exit, Family};
 use super::names::{Class, LockNames};
 
-/// Call stacks and places of access that are told apart.
+/// Call stacks and places of access that are distinguished.
 const CALL_TREE_NODES: usize = 1 << 20;
 
 /// Places of access that were looked up lately: the tree lies all over memory.
@@ -43,7 +43,7 @@ impl Sites {
 /// A task, by the address at which the kernel keeps its stack pointer.
 type TaskIdentity = u64;
 
-/// What happened between two things that the recorder was told of.
+/// What happened between two things that the recorder was informed of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Entries of functions that acquire, and of their releasing instructions: the second count of acquires.
@@ -452,7 +452,7 @@ impl<N: LockNames> Recorder<N> {
         }
     }
 
-    /// A plain store to a word that may be a lock: the lock is made anew.
+    /// A plain store to a word that may be a lock: the lock is made again.
     pub fn store(&mut self, address: u64, size_bytes: u8) {
         for word in (address & !3..address + u64::from(size_bytes)).step_by(4) {
             self.study.renew(word);
@@ -496,7 +496,7 @@ impl<N: LockNames> Recorder<N> {
         }
     }
 
-    /// What was counted beside the study.
+    /// What was counted in addition to the study.
     pub fn counts(&self) -> Counts {
         self.counts
     }

@@ -11,7 +11,7 @@ use super::names::KernelNames;
 use super::recorder::Recorder;
 use crate::report::{ClassRecord, FieldRecord, LockRecord, Record, Source, StackRecord};
 
-/// Locks of a class that are told one by one: those that were held longest.
+/// Locks of a class that are reported one by one: those that were held longest.
 const INSTANCE_LIMIT: usize = 32;
 
 impl Recorder<KernelNames> {

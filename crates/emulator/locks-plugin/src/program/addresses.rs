@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 pub struct Mapping {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// First address after it.
     pub end: u64,
     /// Where in the file the mapping starts.
     pub offset: u64,

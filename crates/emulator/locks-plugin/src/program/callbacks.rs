@@ -81,7 +81,7 @@ fn recorder() -> Option<MutexGuard<'static, Recorder>> {
 
 #[inline]
 fn cell(vcpu: c_uint) -> Option<&'static Cell> {
-    // SAFETY: a pointer in `CELLS` was leaked by `on_thread_start` and is valid for ever.
+    // SAFETY: a pointer in `CELLS` was leaked by `on_thread_start` and is valid forever.
     unsafe { CELLS.get(vcpu as usize)?.load(Ordering::Acquire).as_ref() }
 }
 
@@ -406,7 +406,7 @@ extern "C" fn on_event(vcpu: c_uint, _info: MemoryInfo, address: u64, data: *mut
 
 fn change(cell: &Cell, thread: &mut Thread, kind: Change, address: u64, size_bytes: u8, site: u64) {
     let Some(mut recorder) = recorder() else { return };
-    let value = value_at(address, size_bytes); // looked at now, so that looks are told in their order
+    let value = value_at(address, size_bytes); // looked at now, so that looks are reported in their order
     let instructions = cell.instructions.load(Ordering::Relaxed);
     if recorder.change(thread, kind, Place { address, site, size_bytes }, value, instructions) {
         watch(address);
@@ -437,7 +437,7 @@ fn value_at(address: u64, size_bytes: u8) -> Option<u64> {
         return None;
     }
     // SAFETY: the program has just accessed these bytes, aligned, in this process; another of its threads may write them
-    // meanwhile, hence the atomic loads.
+    // at the same time, hence the atomic loads.
     unsafe {
         match size_bytes {
             1 => Some(u64::from((*(address as *const std::sync::atomic::AtomicU8)).load(Ordering::Relaxed))),

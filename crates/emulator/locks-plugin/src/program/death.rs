@@ -2,8 +2,8 @@
 //!
 //! The emulator calls no plugin then. It takes the signal's default action by sending the signal to itself (`kill`, in
 //! `dump_core_and_abort` of `linux-user/signal.c`), and this library is loaded in front of the C library (`LD_PRELOAD` of the
-//! emulator's own environment) to hear of it. A program that sends itself the one signal that nobody can catch is met at its
-//! system call.
+//! emulator's own environment) to hear of it. A program that sends itself the one signal that no one can catch is met
+//! at its system call.
 
 use super::signals::SENDS_SIGNAL;
 

@@ -12,7 +12,7 @@ pub enum Kind {
     Call,
     /// A near return: its load's address was the stack pointer.
     Return,
-    /// Tells an event of a lock of so many bytes.
+    /// Tells an event of a lock of this many bytes.
     Tell(Event, u16),
     /// Changes a word at once, so that it may acquire a lock or release one: `cmpxchg`, `bts`.
     Exchange,
@@ -59,10 +59,11 @@ pub fn classify(bytes: &[u8]) -> Kind {
     }
 }
 
-/// Whether what a swap found in memory is read by the instructions behind it, before it is written over.
+/// Whether what a swap found in memory is read by the instructions after it, before it is written over.
 ///
 /// `code` is the swap and what follows it in its block. Where the block ends without a jump (at the end of a page) that is
-/// not known, and taken for read; where it ends with one, nobody will read it: whoever tests a lock does so before he jumps.
+/// not known, and taken for read; where it ends with one, no one will read it: one that tests a lock does so before it
+/// jumps.
 pub fn reads_what_it_found(code: &[u8]) -> bool {
     let mut instructions = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
     let Some(found) = instructions.next().and_then(|swap| swapped_register(&swap)) else { return true };
@@ -176,7 +177,7 @@ fn value_of(register: Register, instructions: &[Instruction]) -> Option<u64> {
     }
 }
 
-/// What `cmpxchg` compares so many bytes with.
+/// What `cmpxchg` compares this many bytes with.
 fn accumulator(size_bytes: usize) -> Register {
     match size_bytes {
         1 => Register::AL,

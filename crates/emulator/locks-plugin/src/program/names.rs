@@ -60,7 +60,7 @@ impl Stacks {
 pub enum Key {
     /// A place in a file's data: a global variable.
     Variable(u64),
-    /// So many bytes behind the lock's start: a field of what the lock lies in.
+    /// This many bytes after the lock's start: a field of what the lock lies in.
     BesideLock(u64),
     /// Two instructions, the smaller address first: data that has no name of its own.
     Code(u64, u64),
@@ -79,7 +79,7 @@ pub struct Field {
     pub writes: [bool; 2],
 }
 
-/// Data that lies so close behind a lock is taken to belong to the same object.
+/// Data that lies so close after a lock is taken to belong to the same object.
 const BESIDE_LOCK_BYTES: u64 = 256;
 
 /// All fields on which sections conflicted.
@@ -93,7 +93,8 @@ pub struct FieldNames {
 }
 
 impl FieldNames {
-    /// Learns where global variables lie: in what is mapped from files, and right behind it (variables that start as zero).
+    /// Learns where global variables lie: in what is mapped from files, and right after it (variables that start as
+    /// zero).
     pub fn learn(&mut self, mappings: &[Mapping]) {
         self.data.clear();
         for mapping in mappings {
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(names.fields().len(), 3);
     }
 
-    /// A counter behind a lock of four bytes, or behind another counter, was named by what it shares a word with.
+    /// A counter after a lock of four bytes, or after another counter, was named by what it shares a word with.
     #[test]
     fn data_within_a_word_is_named_by_the_bytes_that_conflict() {
         let mut names = FieldNames::default();

@@ -20,7 +20,7 @@ const INLINED_LOCK_BYTES: u16 = 4;
 const PRELOADED: &str = "lock_preload";
 /// Beginnings of the names of files that have pthread's locks, or whose stores to them are part of it.
 const PTHREADS: [&str; 4] = ["libc.so", "libc-", "libpthread", "ld-linux"];
-/// Reports while the program runs take at most one part in so many of its time.
+/// Reports while the program runs take at most one part in this many of its time.
 const REPORT_SHARE: u32 = 20;
 
 /// A lock of which somebody tells.
@@ -39,16 +39,16 @@ pub struct Lock {
 pub enum Teller {
     /// The program, of a lock of its own.
     Annotation = 0,
-    /// The library in front of pthread's locks: besides pthread nobody changes one, but to make it new.
+    /// The library in front of pthread's locks: besides pthread no one changes one, but to make it new.
     Preloaded = 1,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Annotated {
-    /// First address behind it.
+    /// First address after it.
     end: u64,
     teller: Teller,
-    /// False for what was told to keep nobody out: its events and its words mean nothing.
+    /// False for what was reported to keep no one out: its events and its words mean nothing.
     keeps_out: bool,
 }
 
@@ -76,7 +76,7 @@ impl SpanClock {
         self.since.is_some()
     }
 
-    /// How long the spans took until now, when all threads have executed so many instructions.
+    /// How long the spans took until now, when all threads have executed this many instructions.
     fn total(&self, instructions: u64) -> (Duration, u64) {
         let (time, count) = self.before;
         self.since
@@ -109,8 +109,8 @@ pub struct Recorder {
     /// The stack that began the first section of each lock that has ended one, without what the section outlived: functions of
     /// the program's own around a lock.
     owners: HashMap<LockId, u32>,
-    /// Inlined locks that have been given back as locks are, to nobody or to the next, with the instruction that took them: a
-    /// count that only grows, or a flag that is set once, never is, and is not reported.
+    /// Inlined locks that have been given back as locks are, to no one or to the next, with the instruction that took
+    /// them: a count that only grows, or a flag that is set once, never is, and is not reported.
     given_back: HashMap<LockId, Option<u64>>,
     /// Code of the library in front of pthread's locks.
     preloaded: Vec<Range<u64>>,
@@ -125,7 +125,7 @@ pub struct Recorder {
     stack_memory: BTreeMap<u64, (u64, u32)>,
     started: Instant,
     span: SpanClock,
-    /// Whether the program has had one thread only, of which nobody said when to look at it.
+    /// Whether the program has had one thread only, of which no one said when to look at it.
     is_starting: bool,
     start_up: Option<StartUp>,
     reported: Instant,
@@ -222,7 +222,7 @@ impl Recorder {
     ) -> bool {
         let Place { address, site, size_bytes } = place;
         if let Some((start, teller)) = self.annotated_at(address) {
-            // C++ makes a mutex by storing zeros: nobody tells of it.
+            // C++ makes a mutex by storing zeros: no one reports it.
             if change == Change::Store && teller == Teller::Preloaded && !is_in(&self.plumbing, site) {
                 self.study.renew(start);
             }
@@ -341,15 +341,15 @@ impl Recorder {
         self.out = out.into();
     }
 
-    /// A span begins or ends, when all threads have executed so many instructions.
+    /// A span begins or ends, when all threads have executed this many instructions.
     pub fn switch(&mut self, on: bool, instructions: u64) {
         self.span.switch(on, instructions);
         self.void.clear();
         self.study.suspend();
     }
 
-    /// A thread begins beside others, when all have executed so many instructions. At the first one, what the program did
-    /// alone is set aside, with the names of who did it.
+    /// A thread begins next to others, when all have executed this many instructions. At the first one, what the
+    /// program did alone is set aside, with the names of who did it.
     pub fn has_company(&mut self, instructions: u64) {
         if std::process::id() != self.process_id {
             self.begin_anew();
@@ -365,7 +365,7 @@ impl Recorder {
         }
     }
 
-    /// Looks at the program's mappings anew: libraries may have been loaded.
+    /// Looks at the program's mappings again: libraries may have been loaded.
     fn learn(&mut self) {
         self.mappings = addresses::with_earlier(addresses::read(), std::mem::take(&mut self.mappings));
         self.names.learn(&self.mappings);
@@ -413,7 +413,7 @@ impl Recorder {
         if let (Some(stack), Some(depth)) = (self.begun_by.remove(&(id, thread.number)), thread.shallowest(id.0)) {
             let length = self.names.stacks().addresses(stack).len();
             let owner = self.names.stacks().outer(stack, length.saturating_sub(depth + 1));
-            // Of a system library's own locks nobody wants to hear who used them.
+            // Of a system library's own locks no one wants to hear who used them.
             let innermost = self.names.stacks().innermost(stack);
             if is_in(&self.preloaded, innermost) || !is_in(&self.plumbing, innermost) {
                 self.owners.entry(id).or_insert(owner);

@@ -1,5 +1,5 @@
-//! The spans of a run that are recorded, where not all of it is: whoever starts the program switches recording on and off by
-//! a byte that it shares with this process, and the program itself does so by annotations, if they are asked for.
+//! The spans of a run that are recorded, where not all of it is: what starts the program switches recording on and off
+//! by a byte that it shares with this process, and the program itself does so by annotations, if they are asked for.
 //!
 //! A byte costs one load at each block of code; what happens outside spans costs little more than that.
 
@@ -31,7 +31,7 @@ impl Switch {
 
     fn byte(&self) -> &AtomicU8 {
         // SAFETY: the mapping lives as long as `self`, is writable and holds a byte; other processes change it at any time, and
-        // all go by atomic accesses. Whoever made the file does not shrink it.
+        // all go by atomic accesses. The one that made the file does not shrink it.
         unsafe { &*self.byte.as_mut_ptr().cast::<AtomicU8>() }
     }
 
@@ -45,7 +45,7 @@ impl Switch {
         self.byte().store(u8::from(on), Ordering::Relaxed);
     }
 
-    /// The new state, if nobody in this process has acted on it yet; the caller does.
+    /// The new state, if no one in this process has acted on it yet; the caller does.
     pub fn news(&self) -> Option<bool> {
         let on = self.is_on();
         (on != self.noted.load(Ordering::Relaxed) && self.noted.swap(on, Ordering::Relaxed) != on).then_some(on)

@@ -8,7 +8,7 @@ use qemu_plugin::shadow_stack::ShadowStack;
 
 use super::names::Stacks;
 
-/// Call stacks and places of access that are told apart per thread.
+/// Call stacks and places of access that are distinguished per thread.
 const CALL_TREE_NODES: usize = 1 << 16;
 /// Two addresses that far apart lie on different stacks.
 const STACK_BYTES: u64 = 8 << 20;

@@ -1,9 +1,10 @@
-//! Where threads' stacks lie: told by the system calls that make threads.
+//! Where threads' stacks lie: given by the system calls that make threads.
 //!
-//! A stack may be any memory (`pthread_attr_setstack`), so that data which threads share may lie beside it in one mapping.
-//! glibc asks for `clone3` first, which tells where the stack begins and ends (clone3(2), `struct clone_args`). An emulator
-//! may refuse it; glibc then calls `clone`, which tells the end only, and from 2.38 on it does not ask for `clone3` again.
-//! Then the thread's descriptor, which glibc has filled in before, tells where the stack begins.
+//! A stack may be any memory (`pthread_attr_setstack`), so that data which threads share may lie next to it in one
+//! mapping. glibc asks for `clone3` first, which tells where the stack begins and ends (clone3(2), `struct
+//! clone_args`). An emulator may refuse it; glibc then calls `clone`, which tells the end only, and from 2.38 on it
+//! does not ask for `clone3` again. Then the thread's descriptor, which glibc has filled in before, tells where the
+//! stack begins.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +17,7 @@ const SETS_THREAD_POINTER: u64 = 0x8_0000;
 const DESCRIPTOR_BYTES: u64 = 2304;
 /// The same in words.
 pub const DESCRIPTOR_WORDS: usize = DESCRIPTOR_BYTES as usize / 8;
-/// The end of a stack's memory lies so far behind the thread pointer: the descriptor's true size, and what aligns it.
+/// The end of a stack's memory lies so far after the thread pointer: the descriptor's true size, and what aligns it.
 const MEMORY_END: Range<u64> = 1024..8192;
 /// Thread-local variables lie between a stack's top and the thread pointer, if that is no farther.
 const THREAD_LOCAL_LIMIT_BYTES: u64 = 1 << 20;
@@ -27,7 +28,7 @@ const FIRST_FRAME_BYTES: u64 = 64;
 struct Stack {
     /// The first stack pointer.
     top: u64,
-    /// Behind the thread's descriptor, which lies on top together with thread-local variables.
+    /// After the thread's descriptor, which lies on top together with thread-local variables.
     end: u64,
 }
 
@@ -90,8 +91,9 @@ impl ThreadStacks {
     }
 }
 
-/// Where the memory of a stack begins that ends behind its thread's descriptor: two words beside each other, first address and
-/// size (`stackblock` and `stackblock_size` of glibc's `struct pthread`, whose places differ from one version to the next).
+/// Where the memory of a stack begins that ends after its thread's descriptor: two words next to each other, first
+/// address and size (`stackblock` and `stackblock_size` of glibc's `struct pthread`, whose places differ from one
+/// version to the next).
 fn bottom_in(descriptor: &[u64; DESCRIPTOR_WORDS], top: u64, thread_pointer: u64) -> Option<u64> {
     descriptor.windows(2).find_map(|pair| {
         let end = pair[0].checked_add(pair[1])?;
@@ -123,7 +125,7 @@ mod tests {
         stacks.clone3([THREAD, 0, 0, 0, 0, 0x10_0000, 0x8000, 0]);
         stacks.clone3([THREAD, 0, 0, 0, 0, 0x10_4000, 0x8000, 0]);
         assert_eq!((stacks.around(0x10_1000), stacks.around(0x10_5000)), (None, Some(0x10_4000..0x10_c000)));
-        stacks.clone(THREAD, 0x10_6000, 0, None); // told its end only
+        stacks.clone(THREAD, 0x10_6000, 0, None); // given its end only
         assert_eq!(stacks.around(0x10_5f00), None);
     }
 

@@ -7,8 +7,9 @@
 //!
 //! Another thread may have changed the word between the instruction and the look, so a look alone says neither who took the
 //! word nor who freed it. What a thread does next says so: one that tries to acquire does not hold, and one that has tried
-//! and then frees the word did hold it. Which of the two an atomic instruction does is told by what it mostly leaves, unless
-//! its operands tell: to leave zero frees, and to expect zero, or to leave something else, tries. So a section may become known only when it is over, and what it touched is not known then; but none is lost or invented.
+//! and then frees the word did hold it. Which of the two an atomic instruction does is shown by what it mostly leaves,
+//! unless its operands tell: to leave zero frees, and to expect zero, or to leave something else, tries. So a section
+//! may become known only when it is over, and what it touched is not known then; but none is lost or invented.
 //!
 //! A lock of one byte is no futex, so its waiters park elsewhere: bit 0 says that it is taken, and bit 1 that somebody is parked
 //! (parking_lot). Its holder tries to give it back by `cmpxchg`, and if that fails, by a plain store once it has found whom to
@@ -17,7 +18,7 @@
 //! section is over, and so is the waiting of the thread that the lock was passed on to.
 //!
 //! A counting semaphore leaves the same marks: two that may be inside, then one, then none. But it is entered downwards,
-//! and a lock upwards. Which way an instruction moves words is told by what they held at the look before, mostly.
+//! and a lock upwards. Which way an instruction moves words is shown by what they held at the look before, mostly.
 
 use std::collections::HashMap;
 
@@ -91,7 +92,7 @@ struct Word {
     ended: Vec<u32>,
     /// Whether it is in doubt that the known holder still holds it.
     is_in_doubt: bool,
-    /// Whether the known holder's section has been told already, as missed.
+    /// Whether the known holder's section has been reported already, as missed.
     is_told: bool,
     /// Whether it was seen to have threads parked: a lock of one byte.
     parks: bool,
@@ -228,7 +229,7 @@ impl Words {
         }
         steps.extend(match change {
             Change::Store if word.parks && is_byte && word.holder == Holder::Unknown => {
-                word.tried.push(thread); // it was handed the lock, and nobody saw it ask
+                word.tried.push(thread); // it was handed the lock, and no one saw it ask
                 word.free(thread, value)
             }
             Change::Store if !word.may_be_held_by(thread) => {
@@ -314,7 +315,7 @@ impl Word {
 
     /// A thread tried to take the word; the value is that of the look.
     fn try_to_take(&mut self, thread: u32, value: u64) -> Vec<Step> {
-        let is_free = value == 0; // it failed, and the holder has left meanwhile
+        let is_free = value == 0; // it failed, and the holder has left in the meantime
         match self.holder {
             Holder::Nobody if is_free && self.parks => self.wait(thread),
             Holder::Nobody if is_free => Vec::new(),
@@ -323,7 +324,7 @@ impl Word {
                 self.holder = Holder::Known(thread);
                 vec![Step::Acquire]
             }
-            // Nobody else is in sight: a mark that the holder itself set.
+            // No one else is in sight: a mark that the holder itself set.
             Holder::Known(holder) if holder == thread && self.tried.is_empty() && !is_free => Vec::new(),
             Holder::Known(holder) if holder == thread => {
                 self.tried.push(thread);

@@ -59,7 +59,7 @@ pub fn find() -> Result<Debugger, String> {
     let flags = flags_of_callbacks().ok_or(unknown)?;
     let page_bytes = 4096;
     let page = flags.as_ptr().map_addr(|address| address & !(page_bytes - 1));
-    // SAFETY: a page of the program's own data, which nobody takes from it; it only becomes writable.
+    // SAFETY: a page of the program's own data, which no one takes from it; it only becomes writable.
     if unsafe { libc::mprotect(page.cast(), page_bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
         return Err(format!("QEMU's table of functions cannot be written: {}", std::io::Error::last_os_error()));
     }
@@ -91,7 +91,7 @@ fn flags_of_callbacks() -> Option<&'static AtomicU32> {
 /// Looks in the first object, which is the program itself, and ends the search.
 unsafe extern "C" fn look_in(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
     // SAFETY: the loader's description of the program, valid during this call; its segments stay mapped for good. Their words
-    // may change meanwhile, for which atomic ones allow; what does not change is read as bytes.
+    // may change in the meantime, for which atomic ones allow; what does not change is read as bytes.
     unsafe {
         let headers = std::slice::from_raw_parts((*info).dlpi_phdr, usize::from((*info).dlpi_phnum));
         let segments = |wanted: u32| {

@@ -1,4 +1,4 @@
-//! The recorder, told by hand what happens in a guest.
+//! The recorder, given by hand what happens in a guest.
 
 use super::*;
 use lock_study::{Exclusion, Fields, LockReport, Word};

@@ -137,7 +137,7 @@ fn words_of_an_annotated_lock_are_forgotten() {
 const TRIES: [Change; 2] = [Change::Exchange, Change::Take];
 const RELEASES: [Change; 4] = [Change::Store, Change::Modify, Change::Exchange, Change::Clear];
 
-/// A thread that takes a lock and releases it so many times, spinning.
+/// A thread that takes a lock and releases it this many times, spinning.
 #[derive(Clone, Debug)]
 struct Spinner {
     sections_left: usize,
