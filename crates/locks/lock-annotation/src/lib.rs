@@ -36,8 +36,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Event {
-    /// A thread is about to acquire it. To be told before the lock's memory is first touched; from then on the recorder
-    /// takes no other instruction for an operation on this lock.
+    /// A thread is about to acquire it. To be reported before the lock's memory is first touched; from then on the
+    /// recorder takes no other instruction for an operation on this lock.
     Attempt = 1,
     /// The thread has to wait.
     Wait = 2,
@@ -45,16 +45,16 @@ pub enum Event {
     AcquireExclusive = 3,
     /// The thread got it, and keeps out writers only.
     AcquireShared = 4,
-    /// The thread is about to release it. To be told before the release, so that the next holder comes later.
+    /// The thread is about to release it. To be reported before the release, so that the next holder comes later.
     Release = 5,
     /// The thread gave up waiting.
     GiveUp = 6,
     /// The lock's memory is about to be used for something else.
     Destroy = 7,
-    /// The calling thread, or another in its place, is about to release it (a semaphore is posted by whoever likes). A
+    /// The calling thread, or another in its place, is about to release it (a semaphore is posted by any thread). A
     /// section that another thread ends is compared with none.
     ReleaseForAny = 8,
-    /// What lies there keeps nobody out, whatever is told of it until `Destroy`: a semaphore that is no lock.
+    /// What lies there keeps no one out, whatever is reported of it until `Destroy`: a semaphore that is no lock.
     NoLock = 9,
     /// A span of the run begins: where only spans are recorded, what happens outside them is not. Of no lock; the address is
     /// any that the program may read.

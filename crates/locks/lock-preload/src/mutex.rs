@@ -32,7 +32,7 @@ fn acquire(mutex: Mutex, wait: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// Waits for a condition: the mutex is released and acquired again meanwhile.
+/// Waits for a condition: the mutex is released and acquired again in the meantime.
 #[inline]
 fn await_condition(mutex: Mutex, wait: impl FnOnce() -> c_int) -> c_int {
     tell::<{ Event::Release as u32 }, SIZE_BYTES>(mutex);

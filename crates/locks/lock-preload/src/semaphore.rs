@@ -1,8 +1,8 @@
 //! Semaphores: locks if they begin with one, else left out.
 //!
-//! A semaphore that begins with one and is posted by whoever took it is a lock. One that begins with nothing tells threads
-//! to go on, and one that begins with more bounds how many do: neither keeps two sections apart, so its events and its
-//! words are left out. (POSIX, sem_init; there is no other way to make one in a program's own memory.)
+//! A semaphore that begins with one and is posted by the thread that took it is a lock. One that begins with nothing
+//! tells threads to go on, and one that begins with more bounds how many do: neither keeps two sections apart, so its
+//! events and its words are left out. (POSIX, sem_init; there is no other way to make one in a program's own memory.)
 
 use libc::{EAGAIN, c_char, c_int, c_uint, clockid_t, mode_t, sem_t, timespec};
 use lock_annotation::Event;

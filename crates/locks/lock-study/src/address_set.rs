@@ -170,7 +170,8 @@ impl AddressSet {
         self.written_signature.meets(&other.touched_signature) || self.touched_signature.meets(&other.written_signature)
     }
 
-    /// What the two have in common; `conflict` is told each word with conflicting bytes, as each of them touched it.
+    /// What the two have in common; `conflict` is called with each word with conflicting bytes, as each of them touched
+    /// it.
     pub fn overlap(&self, other: &Self, mut conflict: impl FnMut(&Word, &Word)) -> Overlap {
         let mut overlap = Overlap::default();
         if !self.may_conflict(other) {
@@ -198,7 +199,7 @@ fn next_line(ours: &[Word], theirs: &[Word]) -> Option<u64> {
     Some((one.number / LINE_WORDS).max(other.number / LINE_WORDS))
 }
 
-/// The words of a line, and those behind it; those before it are skipped.
+/// The words of a line, and those after it; those before it are skipped.
 fn take_line(words: &[Word], line: u64) -> (&[Word], &[Word]) {
     // The line is mostly near: a few steps are quicker than a search.
     let before = |word: &Word| word.number / LINE_WORDS < line;

@@ -38,7 +38,8 @@ impl Guarded {
         }
     }
 
-    /// The lock whose section an access without a lock conflicts with, if there is one. It is told once per section.
+    /// The lock whose section an access without a lock conflicts with, if there is one. It is reported once per
+    /// section.
     #[inline]
     pub fn meets(&mut self, access: &Word, thread: u32) -> Option<u32> {
         let known = &mut self.0[place(access.number)];

@@ -56,14 +56,14 @@ pub struct KindPairs {
 pub struct ThreadReport {
     /// The recorder's number for the thread.
     pub thread: u32,
-    /// Sections by the place of their kind; kinds behind the last have none.
+    /// Sections by the place of their kind; kinds after the last have none.
     pub sections: Vec<u64>,
 }
 
-/// Kinds per lock that are told apart; the rest is in the lock's own sums only.
+/// Kinds per lock that are distinguished; the rest is in the lock's own sums only.
 const KIND_LIMIT: usize = 64;
 
-/// Threads per lock that are told apart: enough to know whether threads do different things.
+/// Threads per lock that are distinguished: enough to know whether threads do different things.
 const THREAD_LIMIT: usize = 64;
 
 /// All kinds of one lock.
@@ -75,7 +75,8 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Adds a section of a thread and tells the place of its kind; `None` when there are more kinds than are told apart.
+    /// Adds a section of a thread and tells the place of its kind; `None` when there are more kinds than are
+    /// distinguished.
     pub fn add(&mut self, thread: u32, kind: Kind, hold: Span) -> Option<KindIndex> {
         let place = self.place(kind)?;
         let report = &mut self.reports[usize::from(place.0)];
@@ -86,7 +87,7 @@ impl Kinds {
         Some(place)
     }
 
-    /// The place of a kind, made if it is not there; `None` when there are more kinds than are told apart.
+    /// The place of a kind, made if it is not there; `None` when there are more kinds than are distinguished.
     fn place(&mut self, kind: Kind) -> Option<KindIndex> {
         let index = self.reports.iter().position(|known| known.kind == kind).unwrap_or_else(|| {
             if self.reports.len() < KIND_LIMIT {
@@ -119,7 +120,7 @@ impl Kinds {
         count(&mut report.conflicting, conflicts);
     }
 
-    /// Adds a pair of sections that were compared; a pair of a kind that is not told apart is left out.
+    /// Adds a pair of sections that were compared; a pair of a kind that is not distinguished is left out.
     pub fn add_pair(&mut self, one: Option<KindIndex>, other: Option<KindIndex>, conflicts: [bool; GRANULARITIES]) {
         let (Some(one), Some(other)) = (one, other) else { return };
         let (compared, conflicting) = self.pairs.entry([one.min(other), one.max(other)]).or_default();

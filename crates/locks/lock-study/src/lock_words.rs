@@ -7,7 +7,7 @@ use crate::address_set::Word;
 /// The memory of all locks seen.
 #[derive(Debug, Default)]
 pub struct LockWords {
-    /// First address behind a lock, by its first address; locks do not overlap.
+    /// First address after a lock, by its first address; locks do not overlap.
     ends: BTreeMap<u64, u64>,
 }
 

@@ -174,7 +174,7 @@ pub struct WindowTally {
 }
 
 impl WindowTally {
-    /// Adds a section that was compared with so many others, and conflicts with so many.
+    /// Adds a section that was compared with `compared` others, and conflicts with `conflicting`.
     pub fn add(&mut self, compared: u64, conflicting: u64) {
         self.pairs += compared;
         self.conflicting_pairs += conflicting;
@@ -250,7 +250,7 @@ pub struct LockReport {
 }
 
 impl LockReport {
-    /// The report of a lock that nobody used yet.
+    /// The report of a lock that no one used yet.
     #[must_use]
     pub fn new(address: u64, class: u64) -> Self {
         Self {

@@ -81,7 +81,7 @@ struct Holder {
     nested: u32,
     /// Handed to another thread while held: belongs to two threads, and is compared with none (section 3 of the paper).
     handed_over: bool,
-    /// Sections that it waited for and that ended meanwhile.
+    /// Sections that it waited for and that ended in the meantime.
     waited_for: Vec<Section>,
 }
 
@@ -117,7 +117,7 @@ pub struct Study {
     guarded: Option<Guarded>,
 }
 
-/// Pairs of each section whose conflicts are told by field: the newest.
+/// Pairs of each section whose conflicts are reported by field: the newest.
 const NAMED_PAIRS: u64 = 8;
 
 /// Threads of each lock whose last release is remembered, the newest: a program may start threads without end.
@@ -268,7 +268,8 @@ impl Study {
         own.map(|holder| holder.nested -= 1).is_some()
     }
 
-    /// A thread that was told to have got a lock did not: it waits, as from then on. Nothing happens if it holds none.
+    /// A thread that was reported to have got a lock did not: it waits, as from then on. Nothing happens if it holds
+    /// none.
     pub fn retract(&mut self, id: LockId, thread: u32) {
         let lock = &mut self.locks[id.0 as usize];
         let Some(index) = lock.holders.iter().rposition(|holder| holder.thread == thread) else { return };
@@ -402,7 +403,8 @@ impl Study {
         lock.report.never_released += (before - lock.holders.len()) as u64;
     }
 
-    /// Nothing is told for a while: sections under way are taken back, and nobody knows what the threads did meanwhile.
+    /// Nothing is reported for a while: sections under way are taken back, and no one knows what the threads did in the
+    /// meantime.
     pub fn suspend(&mut self) {
         for lock in &mut self.locks {
             for holder in lock.holders.drain(..) {

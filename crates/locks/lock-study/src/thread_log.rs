@@ -5,7 +5,7 @@
 
 use crate::address_set::Word;
 
-/// A log of so many words is compacted: a section that runs long touches the same words again and again.
+/// A log of this many words is compacted: a section that runs long touches the same words again and again.
 const COMPACT_AT_WORDS: usize = 1 << 14;
 /// Slots of the filter of repetitions.
 const RECENT: usize = 512;

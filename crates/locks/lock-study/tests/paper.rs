@@ -59,7 +59,7 @@ impl Recorder {
     }
 }
 
-/// Addresses of Table 1: a node's `left` lies at 0x32 and its `right` at 0x64 behind its start; `root` at 0x1000.
+/// Addresses of Table 1: a node's `left` lies at 0x32 and its `right` at 0x64 after its start; `root` at 0x1000.
 const SECTION_1: (&[u64], &[u64]) = (&[0x1000, 0x1032, 0x1064, 0x2000], &[0x2064, 0x3000, 0x3064]);
 const SECTION_2: (&[u64], &[u64]) = (&[0x1000, 0x1032, 0x1064, 0x2000], &[0x2032]);
 const SECTION_3: (&[u64], &[u64]) = (&[0x1000, 0x1064], &[0x1032]);
@@ -239,7 +239,7 @@ fn a_section_that_was_none_leaves_nothing_and_one_that_was_missed_is_counted_and
     recorder.study.wait(id, 2, at(20));
     recorder.study.acquire(id, 2, Exclusion::Exclusive, 7, at(25));
     recorder.study.retract(id, 2);
-    recorder.study.retract(id, 3); // never told to hold it
+    recorder.study.retract(id, 3); // never reported to hold it
     recorder.study.miss(id, 2, at(27), at(30));
     let report = recorder.report();
     assert_eq!(

@@ -144,7 +144,7 @@ impl Section {
         kind_name(self.caller, self.shared, !self.written.is_empty())
     }
 
-    /// The units of so many bytes, below an address, that one wrote in and the other touched.
+    /// The units of this many bytes, below an address, that one wrote in and the other touched.
     fn common(&self, other: &Self, unit_bytes: u64, below: u64) -> BTreeSet<u64> {
         let units = |bytes: &BTreeSet<u64>| -> BTreeSet<u64> {
             bytes.iter().filter(|&&byte| byte < below).map(|byte| byte / unit_bytes).collect()
@@ -337,7 +337,7 @@ impl Lock {
 /// What a thread that holds no lock would conflict with, by word: lock, thread, section.
 type Guarded = BTreeMap<u64, (u64, u32, Section)>;
 
-/// Both studies, which are told the same.
+/// Both studies, which are given the same.
 struct Both {
     study: Study,
     options: Options,
