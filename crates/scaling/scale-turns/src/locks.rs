@@ -1,7 +1,7 @@
 //! Locks of pthread, condition variables, barriers, and POSIX's semaphores: who would have to wait lets others go on instead.
 //!
 //! A function that may wait tries; all else is left to the C library's own function, whose result is returned. Condition variables
-//! and barriers, which nobody can try, are kept by this library.
+//! and barriers, which no one can try, are kept by this library.
 
 use std::ffi::{c_int, c_uint};
 

@@ -13,7 +13,7 @@ pub struct Options {
     pub operations: u64,
     /// What is drawn is drawn from this.
     pub seed: u64,
-    /// Of 1,024 accesses so many are followed by an interruption.
+    /// Of 1,024 accesses this many are followed by an interruption.
     pub rate: u64,
     /// Gets the list of what is loaded where.
     pub listing: PathBuf,

@@ -1,7 +1,7 @@
-//! Whose turn it is. One thread runs, the others sleep until it is their turn; whoever runs chooses who goes on.
+//! Whose turn it is. One thread runs, the others sleep until it is their turn; the one that runs chooses who goes on.
 //!
-//! All that is here is guarded by the turn: who has it, and nobody else, touches it. A turn is passed on by a word of the thread that
-//! gets it, so what was done before is seen by it.
+//! All that is here is guarded by the turn: who has it, and no one else, touches it. A turn is passed on by a word of
+//! the thread that gets it, so what was done before is seen by it.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
@@ -47,7 +47,7 @@ pub struct Thread {
     pub core: Option<usize>,
     /// It is in an operation.
     pub in_operation: bool,
-    /// It was woken since nobody could go on, not by what it waits for.
+    /// It was woken since no one could go on, not by what it waits for.
     pub was_asked: bool,
     /// What it is to run.
     pub start: Option<Start>,
@@ -69,9 +69,9 @@ pub enum Phase {
 pub struct Barrier {
     /// Its address.
     pub address: usize,
-    /// For so many it waits.
+    /// It waits for this many.
     pub wanted: u32,
-    /// So many have come in this round.
+    /// This many have come in this round.
     pub come: u32,
     /// How many rounds there were.
     pub round: u32,
@@ -97,7 +97,7 @@ pub struct Scheduler {
 
 struct Guarded(UnsafeCell<Option<Scheduler>>);
 
-// SAFETY: who has the turn touches it, and nobody else.
+// SAFETY: who has the turn touches it, and no one else.
 unsafe impl Sync for Guarded {}
 
 static SCHEDULER: Guarded = Guarded(UnsafeCell::new(None));
@@ -268,7 +268,8 @@ impl Scheduler {
         places.nth(wanted).expect("fewer than are ready")
     }
 
-    /// Nobody can go on: all look again, since what they wait for may have come in a way that is not known here. Says how many.
+    /// No one can go on: all look again, since what they wait for may have come in a way that is not known here. Says
+    /// how many.
     fn ask_all(&mut self) -> usize {
         self.looks += 1;
         let gathers = self.phase == Phase::Gathering && self.threads.iter().any(is_gathering);

@@ -10,7 +10,7 @@ use crate::scheduler::{Inside, State};
 pub enum Woken {
     /// What it waits for may have come.
     ByEvent,
-    /// Nobody could go on. Who waits for a time has waited long enough.
+    /// No one could go on. Who waits for a time has waited long enough.
     ByNeed,
 }
 
@@ -47,7 +47,7 @@ impl Inside {
         }
     }
 
-    /// Lets at most so many go on who wait for this, the one that waits in the first place first; says how many.
+    /// Of those that wait for this, lets at most `most` go on, in the order of their places; says how many.
     pub fn wake(&mut self, reason: Reason, most: usize) -> usize {
         let scheduler = self.scheduler();
         let waiting = scheduler.threads[..scheduler.count].iter_mut();

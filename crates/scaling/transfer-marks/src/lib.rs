@@ -39,7 +39,7 @@ pub fn own_memory(range: Range<usize>) {
     tell(2, range.start as u64, range.end as u64);
 }
 
-/// There are so many cores; what they touch is followed from now on.
+/// There are this many cores; what they touch is followed from now on.
 pub fn cores(count: usize) {
     tell(3, count as u64, 0);
 }
@@ -71,7 +71,8 @@ pub fn stack(range: Range<usize>) {
     tell(8, range.start as u64, range.end as u64);
 }
 
-/// After so many of 1,024 accesses of a core the counter sends [`INTERRUPTION`] to its thread; the seed says after which.
+/// After this many of 1,024 accesses of a core the counter sends [`INTERRUPTION`] to its thread; the seed says after
+/// which.
 pub fn interrupt(seed: u64, rate: u64) {
     tell(9, seed, rate);
 }
