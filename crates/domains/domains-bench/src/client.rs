@@ -175,7 +175,7 @@ impl<'s, S: System> Client<'s, S> {
         self.close(fd)
     }
 
-    /// Makes a file of so many bytes, written in pieces.
+    /// Makes a file of this many bytes, written in pieces.
     pub fn write_new(&self, path: &str, bytes: usize, piece_bytes: usize) -> Result<(), Errno> {
         let fd = self.open(path, How::CreateNew)?;
         for start in (0..bytes).step_by(piece_bytes) {

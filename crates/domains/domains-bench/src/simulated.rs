@@ -96,7 +96,7 @@ fn simulate_work<W: Work>(work: W, setup: &Setup, percent: usize) -> Result<Outc
             let meet = || meeting.meet(domain, count);
             let system = OverDomains::new(domain);
             let client = || Client::new(&system, (own, count), percent, ROOT, &meet);
-            // A call that fails is an error of this program: there is nobody to tell, so it ends.
+            // A call that fails is an error of this program: there is no one to tell, so it ends.
             if own == 0 {
                 work.prepare(&client()).expect("what is there before can be made");
             }

@@ -54,7 +54,8 @@ fn at<N>() -> Start<N> {
     Start::WorkingDirectory
 }
 
-/// Bytes that the names of one `getdents64` take, as the C library asks for; each has some 20 bytes beside its name.
+/// Bytes that the names of one `getdents64` take, as the C library asks for; each has some 20 bytes in addition to its
+/// name.
 const LISTING_BYTES: usize = 32 * 1024;
 const ENTRY_BYTES: usize = 20;
 

@@ -4,9 +4,9 @@
 //! simulated scale MACHINE DOMAINS ROUNDS [WORKLOAD]         MACHINE: x86, cxl, scc or hare
 //! simulated techniques MACHINE DOMAINS ROUNDS [WORKLOAD]
 //! ```
-//! Each domain makes so many rounds of each workload, after some that fill its caches. `scale` prints virtual time per call with one
-//! domain and with all, the speed-up, how often a call waits and sends, and what a domain's time goes to; `techniques` prints how
-//! many times as long a call takes without each.
+//! Each domain makes that many rounds of each workload, after some that fill its caches. `scale` prints virtual time
+//! per call with one domain and with all, the speed-up, how often a call waits and sends, and what a domain's time goes
+//! to; `techniques` prints how many times as long a call takes without each.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -308,7 +308,7 @@ fn worth(setup: &Setup, rounds: u64, workloads: &[Workload]) -> Result<(), Strin
             with(Techniques { caches: false, ..all })? / base,
             with(far)? / base,
             with(Techniques { broadcast: false, ..all })? / base,
-            // Beside affinity there is little to coalesce.
+            // With affinity there is little left to coalesce.
             with(Techniques { coalesced: false, ..far })? / with(far)?,
             with(Techniques { lending: false, ..all })? / base,
         );

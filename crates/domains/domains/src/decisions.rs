@@ -2,7 +2,7 @@
 //!
 //! A domain has [`LINES`] lines. On each stands the number of the last operation that it has decided to commit, so an
 //! operation is committed from the moment at which its number can be read there. A line is used again only when all
-//! owners have answered that they were told, so a number on it is never larger than that of an operation somebody
+//! owners have answered that they were informed, so a number on it is never larger than that of an operation somebody
 //! still asks for.
 
 use std::cell::Cell;
@@ -11,13 +11,14 @@ use messages::DomainNumber;
 
 use crate::wire::OperationNumber;
 
-/// Lines of each domain: so many operations of it can wait for its owners' answers.
+/// Lines of each domain: this many operations of it can wait for its owners' answers.
 pub const LINES: u16 = 64;
 
 /// The lines.
 ///
 /// **What it must give.** When [`Decisions::commit`] has returned, [`Decisions::is_committed`] of any domain that begins later
-/// says so: the line was written, written back, and has arrived; and whoever asks drops what its caches hold of it.
+/// says so: the line was written, written back, and has arrived; and the one that asks drops what its caches hold of
+/// it.
 pub trait Decisions {
     /// Decides that an operation of the own domain is committed; false if the line cannot be written, and then this domain
     /// decides nothing any more.
@@ -34,7 +35,7 @@ pub struct OwnLines {
 }
 
 impl OwnLines {
-    /// Of so many domains.
+    /// Of this many domains.
     #[must_use]
     pub fn new(domain_count: usize) -> OwnLines {
         OwnLines { lines: vec![Cell::new(0); domain_count * usize::from(LINES)] }

@@ -83,7 +83,7 @@ pub(crate) fn name_hash(directory: ObjectNumber, name: &[u8]) -> u64 {
     hash ^ hash >> 27
 }
 
-/// Which of so many domains has a name of a directory that is split over them.
+/// Which of this many domains has a name of a directory that is split over them.
 pub(crate) fn domain_of_name(hash: u64, domain_count: usize) -> DomainNumber {
     DomainNumber((hash % domain_count as u64) as u16)
 }

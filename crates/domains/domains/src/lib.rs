@@ -12,10 +12,10 @@
 //! ```
 //!
 //! **Names** of a directory lie at its home, and when there are many, with all domains, by their hashes. What was looked up is
-//! kept, also that a name is absent; who keeps it is told before it changes.
+//! kept, also that a name is absent; who keeps it is informed before it changes.
 //!
 //! **Changes of several owners** (rename, link, unlink, rmdir, exchange) are prepared at all of them at once, and are
-//! committed when the coordinator has written a line of the pool. Whoever meets what was prepared looks at that line.
+//! committed when the coordinator has written a line of the pool. One that meets what was prepared looks at that line.
 //!
 //! The page docs/reference/domains.md has definitions, invariants and formats.
 //!

@@ -64,7 +64,7 @@ impl<M: Memory> PoolLines<M> {
         if !planted("domains: a decision is not drained") {
             self.memory.drain()?;
         }
-        // Whoever hears of the call's end may read it from now on.
+        // One that hears of the call's end may read it from now on.
         self.memory.promise();
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Pages of data in memory that all domains reach: how one domain hands data to another without putting it into messages.
 //!
-//! Each domain has a part, and alone writes it. So no two domains ever write one line, and nobody holds another's line dirty.
-//! What a page holds stays as it is from when others are told of it until they say that they need it no more.
+//! Each domain has a part, and alone writes it. So no two domains ever write one line, and no one holds another's line
+//! dirty. What a page holds stays as it is from when others are informed of it until they say that they need it no
+//! more.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -58,7 +59,7 @@ pub struct PoolPages<M> {
 }
 
 impl<M: Memory> PoolPages<M> {
-    /// Bytes that so many pages of each domain take.
+    /// Bytes that this many pages of each domain take.
     #[must_use]
     pub fn size_bytes(domain_count: usize, pages_per_domain: u32) -> usize {
         domain_count * pages_per_domain as usize * PAGE_BYTES as usize
@@ -130,7 +131,7 @@ pub struct OwnPages {
 }
 
 impl OwnPages {
-    /// So many pages of each of so many domains.
+    /// `pages` pages of each of `domain_count` domains.
     #[must_use]
     pub fn new(domain_count: usize, pages_per_domain: u32) -> OwnPages {
         let count = domain_count * pages_per_domain as usize;
@@ -226,7 +227,7 @@ pub(crate) struct Part {
     last_version: Cell<u64>,
 }
 
-/// A page of the own part, which is free again when nobody needs it.
+/// A page of the own part, which is free again when no one needs it.
 pub(crate) struct OwnPage {
     part: Rc<Part>,
     pub(crate) number: u32,
@@ -257,7 +258,8 @@ impl Part {
         self.counts.get()
     }
 
-    /// A page with these lines of a page of data, to be told of once [`Part::release`] has been called; nothing if no page is free.
+    /// A page with these lines of a page of data, to be announced once [`Part::release`] has been called; nothing if no
+    /// page is free.
     pub(crate) fn put(self: &Rc<Part>, bytes: &[u8; PAGE_BYTES as usize], lines: Lines) -> Option<OwnPage> {
         let number = self.free.borrow_mut().pop()?;
         self.last_version.set(self.last_version.get() + 1);
@@ -276,7 +278,7 @@ impl Part {
         Some(page)
     }
 
-    /// Waits until what was put into pages has arrived: whoever hears of them from now on may read them.
+    /// Waits until what was put into pages has arrived: one that hears of them from now on may read them.
     pub(crate) fn release(&self) -> bool {
         planted("domains: data are not drained") || self.pages.drain()
     }

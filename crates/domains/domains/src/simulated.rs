@@ -40,7 +40,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// So many domains of a machine, with what is usual: rings, limits, all techniques, level `posix`, no disorder, no shared pages.
+    /// This many domains of a machine, with what is usual: rings, limits, all techniques, level `posix`, no disorder,
+    /// no shared pages.
     #[must_use]
     pub fn new(domain_count: usize, latencies: Latencies) -> Setup {
         Setup {

@@ -4,12 +4,12 @@
 //! and number 0 wants no reply. A notice is what its sender makes of it; one byte alone, [`NOTICE_FORGET_ALL`], is the
 //! endpoint's own.
 //!
-//! **Reserved replies.** Replies from a domain are sent only for what was asked of it, so whoever asks knows how many
-//! lines of that ring are spoken for. It asks only if its reply will find room at its longest.
+//! **Reserved replies.** Replies from a domain are sent only for what was asked of it, so the one that asks knows how
+//! many lines of that ring are spoken for. It asks only if its reply will find room at its longest.
 //!
 //! **Notices.** The last place of a ring of notices is for "forget all". A notice that finds only that place is replaced by
-//! it. If not even that is free, a "forget all" is still unread: whoever reads it does so before it uses what it keeps,
-//! and everything that it was answered before is older.
+//! it. If not even that is free, a "forget all" is still unread: one that reads it does so before it uses what it
+//! keeps, and everything that it was answered before is older.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -56,13 +56,13 @@ impl Asked {
 pub enum Came {
     /// Nothing.
     Nothing,
-    /// A reply, which waits for whoever has its ticket.
+    /// A reply, which waits for the one that has its ticket.
     Reply,
     /// Something is asked of this domain.
     Asked(Asked),
 }
 
-/// A reply is longer than what was reserved for it, or nobody has asked.
+/// A reply is longer than what was reserved for it, or no one has asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTooLong;
 
@@ -89,7 +89,7 @@ pub struct Endpoint<T> {
 }
 
 impl<T: Transport> Endpoint<T> {
-    /// Over a transport that nobody has used.
+    /// Over a transport that no one has used.
     pub fn new(transport: T) -> Endpoint<T> {
         let domains = transport.domain_count();
         Endpoint {
@@ -139,7 +139,7 @@ impl<T: Transport> Endpoint<T> {
         Ok(())
     }
 
-    /// Asks a domain, in one of the two classes that are answered, and reserves room for a reply of so many bytes.
+    /// Asks a domain, in one of the two classes that are answered, and reserves room for a reply of this many bytes.
     ///
     /// # Errors
     /// `Full` if the request, or its reply, has no room now: serve, wait, ask again. `TooLong` if it never has.
@@ -217,7 +217,7 @@ impl<T: Transport> Endpoint<T> {
     }
 
     fn keep_reply(&self, from: DomainNumber, message: &[u8]) {
-        // A reply that nobody expects from there, or one without a number, is noise of a peer.
+        // A reply that no one expects from there, or one without a number, is noise of a peer.
         let Some((number, reply)) = unframed(message) else { return };
         let mut all = self.expected.borrow_mut();
         let Some(expected) = all.get_mut(&number).filter(|it| it.from == from && it.reply.is_none()) else { return };

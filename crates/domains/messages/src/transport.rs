@@ -48,7 +48,7 @@ pub enum SendError {
     TooLong,
 }
 
-/// What a domain does beside sending and receiving, for transports that count time.
+/// What a domain does besides sending and receiving, for transports that count time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A program enters a call.
@@ -57,13 +57,13 @@ pub enum Step {
     Own,
     /// A request is served.
     Served,
-    /// So many lines of the pool are read, after they were dropped from the domain's caches.
+    /// This many lines of the pool are read, after they were dropped from the domain's caches.
     PoolRead(u32),
-    /// So many lines of the pool are written and written back, and have arrived.
+    /// This many lines of the pool are written and written back, and have arrived.
     PoolWrite(u32),
-    /// So many lines of data in the pool are read, after they were dropped from the domain's caches.
+    /// This many lines of data in the pool are read, after they were dropped from the domain's caches.
     DataRead(u32),
-    /// So many lines of data in the pool are written, and begin to be written back.
+    /// This many lines of data in the pool are written, and begin to be written back.
     DataWrite(u32),
     /// What was written back has arrived.
     Drain,
@@ -72,8 +72,8 @@ pub enum Step {
 /// One domain's end of all rings.
 ///
 /// **What it must give.** Messages of one class from one domain to another arrive in their order, whole and once. When
-/// [`Transport::send`] has returned, the message is there for whoever looks from then on: a receiver that looks later (by any
-/// chain of messages) finds it. [`Transport::free_lines`] is at least as new as the last message received from
+/// [`Transport::send`] has returned, the message is there for those who look from then on: a receiver that looks later
+/// (by any chain of messages) finds it. [`Transport::free_lines`] is at least as new as the last message received from
 /// there: what had been taken when that was sent is free.
 pub trait Transport {
     /// The domain whose end this is.
@@ -82,7 +82,7 @@ pub trait Transport {
     /// How many domains there are.
     fn domain_count(&self) -> usize;
 
-    /// Lines of a ring that a message of so many bytes takes.
+    /// Lines of a ring that a message of this many bytes takes.
     fn lines_of(&self, message_bytes: usize) -> usize {
         // Of each line eight bytes make it valid by itself.
         message_bytes.div_ceil(LINE_BYTES - 8).max(1)
@@ -126,7 +126,7 @@ pub trait Transport {
     /// is not that of the machine.
     fn observe(&self) {}
 
-    /// Tells what the domain does beside, for transports that count time.
+    /// Tells what the domain does besides, for transports that count time.
     fn spend(&self, _step: Step) {}
 
     /// The time in nanoseconds, from an arbitrary start.

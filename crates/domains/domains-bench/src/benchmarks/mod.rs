@@ -83,7 +83,8 @@ impl Benchmark {
         }
     }
 
-    /// What each program makes for itself: Hare's copies of the manual are made by one process after the other, each placed anew.
+    /// What each program makes for itself: Hare's copies of the manual are made by one process after the other, each
+    /// placed again.
     pub fn prepare_own<S: System>(self, client: &Client<'_, S>) -> Result<(), Errno> {
         if self == Benchmark::Unzip { builds::prepare_unzip(client) } else { Ok(()) }
     }

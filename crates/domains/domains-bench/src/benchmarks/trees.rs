@@ -5,7 +5,8 @@ use posix_calls::Errno;
 use crate::client::Client;
 use crate::system::{How, System};
 
-/// A tree: so many directories at the top, so many in each of those above the last level, levels below the top, and files in each.
+/// A tree: directories at the top, directories in each of those above the last level, levels below the top, and files
+/// in each.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     top: usize,

@@ -125,7 +125,7 @@ impl Cache {
         self.split.insert(directory, ()).is_none()
     }
 
-    /// Notes that an owner has told something.
+    /// Notes that an owner has sent a notice.
     pub(crate) fn note_notice(&mut self, owner: DomainNumber) {
         *self.forgotten.entry(owner).or_default() += 1;
     }

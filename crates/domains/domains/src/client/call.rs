@@ -48,7 +48,8 @@ impl From<Refusal> for Fault {
     }
 }
 
-/// So often a call meets what has gone meanwhile, before it is taken to be an error: it needs another change each time.
+/// A call may meet what has gone in the meantime this often, before that is taken to be an error: it needs another
+/// change each time.
 const MOST_ATTEMPTS: u32 = 10_000;
 
 /// One call of a process.
@@ -93,7 +94,8 @@ impl<T: Transport> Domain<T> {
         Call { domain: self, process, names: RefCell::default(), is_stale: Cell::new(false) }
     }
 
-    /// Makes a call of a process. It is made again if an object that it met has gone meanwhile: it has changed nothing then.
+    /// Makes a call of a process. It is made again if an object that it met has gone in the meantime: it has changed
+    /// nothing then.
     ///
     /// # Errors
     /// Those of the call; EIO if it meets what has gone again and again.
@@ -139,7 +141,7 @@ impl<T: Transport> Call<'_, T> {
         }
     }
 
-    /// What the call layer is told of a refusal.
+    /// What the call layer is given for a refusal.
     pub(super) fn outcome(&self, refusal: Refusal) -> OperationError<Fault> {
         match refusal {
             Refusal::Changed | Refusal::Stale => OperationError::Changed,

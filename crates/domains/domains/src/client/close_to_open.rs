@@ -6,7 +6,7 @@
 //! close        pages that were written into the own part, written back ─► LetKnow ─► the owner copies these lines
 //! ```
 //! Whatever goes through the owner (attributes, lengths, appending, descriptions that domains share) lets it know first what was
-//! written here, and looks anew afterwards. So within a domain all is as POSIX has it.
+//! written here, and looks again afterwards. So within a domain all is as POSIX has it.
 
 use messages::{Class, Transport};
 use posix_calls::data::MAX_FILE_BYTES;
@@ -21,7 +21,7 @@ use crate::server::PAGE_BYTES;
 use crate::shared_pages::{Lines, OwnPage, SharedPage, runs};
 use crate::wire::{Bytes, Caller, Content, GrantedPage, Refusal, Released, Reply, Request};
 
-/// With so many pages written, others are let know before a close: memory has an end.
+/// With this many pages written, others are let know before a close: memory has an end.
 const MOST_WRITTEN_PAGES: u64 = 1024;
 /// Pages in shared memory that one message tells of.
 const PAGES_PER_RELEASE: usize = 64;
@@ -78,8 +78,8 @@ impl<T: Transport> Domain<T> {
         }
     }
 
-    /// Asks a file's owner, who knows by then what was written here; afterwards the domain looks anew what there is, if it has a
-    /// copy. One round trip.
+    /// Asks a file's owner, who knows by then what was written here; afterwards the domain looks again at what there
+    /// is, if it has a copy. One round trip.
     pub(super) fn ask_about(&self, file: ObjectNumber, requests: Vec<Request>) -> Result<Vec<Reply>, Reply> {
         if self.has_copy(file) {
             return self.asking_in_between(file, requests, None);
@@ -101,7 +101,7 @@ impl<T: Transport> Domain<T> {
         let granted = answers.pop();
         match granted {
             Some(Reply::Granted { size_bytes, until, pages }) => {
-                // Also with an error: the owner uses the pages again of which it told before.
+                // Also with an error: the owner uses the pages again of which it gave notice before.
                 let is_kept = keeps && released.is_ok();
                 let mut copies = self.copies.borrow_mut();
                 let copy = copies.entry(file).or_default();
@@ -167,7 +167,7 @@ impl<T: Transport> Domain<T> {
         (known, answers)
     }
 
-    /// What came of requests that let others know. What found no space is lost, and the domain has to look anew.
+    /// What came of requests that let others know. What found no space is lost, and the domain has to look again.
     fn note_answers(&self, file: ObjectNumber, replies: &[Reply]) -> Result<(), Reply> {
         let refused = replies.iter().find(|reply| **reply != Reply::Done {});
         if let Some(copy) = self.copies.borrow_mut().get_mut(&file) {
@@ -221,7 +221,7 @@ impl<T: Transport> Domain<T> {
         if !self.has_copy(file) {
             return;
         }
-        // Who closes has heard of it; nobody is left to hear.
+        // Who closes has heard of it; no one is left to hear.
         let _ = self.release_written(file);
         let mut copies = self.copies.borrow_mut();
         let Some(copy) = copies.get_mut(&file) else { return };
@@ -241,14 +241,14 @@ impl<T: Transport> Domain<T> {
             for (index, start, part) in parts(offset, length) {
                 self.read_page(file, index, (start, &mut bytes[part]))?;
             }
-            // The owner may have told that the file has become shorter.
+            // The owner may have reported that the file has become shorter.
             if self.copied_size(file).is_some_and(|size_bytes| size_bytes >= offset + length as u64) || length == 0 {
                 return Ok(length);
             }
         }
     }
 
-    /// Reads a part of a page. If the owner tells that the file has become shorter, what lies behind is zero.
+    /// Reads a part of a page. If the owner tells that the file has become shorter, what lies after that is zero.
     fn read_page(&self, file: ObjectNumber, index: u64, (start, into): (usize, &mut [u8])) -> Result<(), Refusal> {
         loop {
             let found = self.copies.borrow().get(&file).ok_or(Refusal::Stale)?.read(index, start, into);
@@ -366,7 +366,7 @@ pub(super) fn why(reply: Reply) -> Refusal {
     if let Reply::Refused { why } = reply { why } else { Refusal::Garbled }
 }
 
-/// The owner has told where pages of these lie.
+/// The owner has reported where pages of these lie.
 fn note_told(copy: &mut Copy, first: u64, until: u64, pages: &[GrantedPage]) {
     let last = copy.told_bytes.div_ceil(PAGE_BYTES).min(until);
     copy.told.extend((first..last).map(|index| (index, Told::Hole)));

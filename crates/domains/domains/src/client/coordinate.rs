@@ -1,7 +1,7 @@
 //! Changes of several owners: prepared at all of them, decided by one line.
 //!
 //! ```text
-//! prepare at all owners at once ─ all yes ─► write the line: committed ─► return ok; tell the owners, wait for nobody
+//! prepare at all owners at once ─ all yes ─► write the line: committed ─► return ok; tell the owners, wait for no one
 //!                               └ a no    ─► tell those who said yes: aborted; return why
 //!                               └ busy    ─► the same; then prepare again, one owner after the other in their order,
 //!                                            and wait at each for what is in the way
@@ -66,7 +66,7 @@ impl<T: Transport> Domain<T> {
         for part in parts {
             match part {
                 Part::Close { directory, .. } if self.cache.borrow().is_split(*directory) => {
-                    // Its home first: of two who remove it one is told there.
+                    // Its home first: of two who remove it one learns it there.
                     first = Some(directory.home());
                     for number in 0..self.domain_count() {
                         let part = Part::Close { directory: *directory, is_split: true };
@@ -91,7 +91,7 @@ impl<T: Transport> Domain<T> {
         }
     }
 
-    /// What is kept of what a part changes is not so any more, or nobody will say when it is not.
+    /// What is kept of what a part changes is not so any more, or no one will say when it is not.
     fn forget_changed(&self, part: &Part) {
         let mut cache = self.cache.borrow_mut();
         match part {
@@ -229,7 +229,7 @@ impl<T: Transport> Domain<T> {
         let commit = prepared.refusal.is_none();
         if commit && !planted("domains: the decision is not written") {
             if !self.decisions.commit(operation) {
-                // Nobody knows what stands there: what was prepared stays so.
+                // No one knows what stands there: what was prepared stays so.
                 return Err(Refusal::Garbled);
             }
             self.transport().spend(Step::PoolWrite(1));

@@ -11,7 +11,7 @@ use crate::shared_pages::{Lines, lines_at};
 /// Bytes of a page.
 pub(super) type Page = Box<[u8; PAGE_BYTES as usize]>;
 
-/// A page as it was when the owner told of it.
+/// A page as it was when the owner reported it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Told {
     /// It lies in the owner's part of shared memory.
@@ -36,7 +36,7 @@ pub(super) struct Copy {
     /// What has it open.
     pub(super) handles: u64,
     pub(super) size_bytes: u64,
-    /// The file's size when the owner told of it: pages behind are nothing but what was written here.
+    /// The file's size when the owner reported it: pages after that are nothing but what was written here.
     pub(super) told_bytes: u64,
     pub(super) told: BTreeMap<u64, Told>,
     pub(super) own: BTreeMap<u64, OwnCopy>,
@@ -63,13 +63,13 @@ impl Copy {
         self.written_pages > 0
     }
 
-    /// The owner has told what there is: nothing that was known before is needed.
+    /// The owner has reported what there is: nothing that was known before is needed.
     pub(super) fn begin(&mut self, told_bytes: u64) {
         let handles = self.handles;
         *self = Copy { handles, size_bytes: told_bytes, told_bytes, ..Copy::default() };
     }
 
-    /// The owner has told that the file is shorter.
+    /// The owner has reported that the file is shorter.
     pub(super) fn shorten(&mut self, told_bytes: u64) {
         if told_bytes < self.told_bytes {
             self.told_bytes = told_bytes;

@@ -52,7 +52,7 @@ impl<T: Transport> Domain<T> {
     ) -> Result<Target, Refusal> {
         let made = self.with_server(|server| server.make(directory, parts.clone())).ok_or(Refusal::NoSpace)?;
         if retain {
-            // Nobody else knows it.
+            // No one else knows it.
             let _ = self.ask(self.own(), Request::Retain { object: made.number, need: None });
         }
         let part = Part::Insert { directory, name: Bytes(name.to_vec()), target: made };

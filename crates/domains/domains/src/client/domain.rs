@@ -35,7 +35,7 @@ pub struct Techniques {
     pub broadcast: bool,
     /// An object, its name, and its being open are made by one message, where its owner has the name (3.6.3).
     pub coalesced: bool,
-    /// Names of split directories are lent to who makes them: ours, beside Hare's.
+    /// Names of split directories are lent to who makes them: ours, in addition to Hare's.
     pub lending: bool,
     /// Data are read and written where they lie, in memory that domains share (3.4), as far as the level allows.
     pub direct: bool,
@@ -199,7 +199,7 @@ impl<T: Transport> Domain<T> {
             None => Reply::Refused { why: Refusal::Garbled },
         };
         if self.endpoint.reply(asked, &encode(&reply)).is_err() {
-            // Whoever has reserved less than an answer takes gets the one that fits always.
+            // One that has reserved less than an answer takes gets the one that fits always.
             let refusal = encode(&Reply::Refused { why: Refusal::Garbled });
             let _ = self.endpoint.reply(asked, &refusal);
         }

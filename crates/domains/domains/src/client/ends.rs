@@ -1,8 +1,9 @@
 //! Waits that take long: what for is said, and whether that has ended is looked at.
 //!
-//! **Idea.** A domain that waits asks again and again, so the beginning of a wait costs nothing here. Every so many of them it looks at
-//! the clock. Once it has waited for long it asks who is in the way, and says that. If that domain is known to have ended
-//! ([`Transport::has_left`]), what it had begun is brought to an end where it is in the way, and no answer of it is waited for.
+//! **Idea.** A domain that waits asks again and again, so the beginning of a wait costs nothing here. Every few of them
+//! it looks at the clock. Once it has waited for long it asks who is in the way, and says that. If that domain is known
+//! to have ended ([`Transport::has_left`]), what it had begun is brought to an end where it is in the way, and no
+//! answer of it is waited for.
 
 use messages::{DomainNumber, Ticket, Transport};
 

@@ -26,7 +26,7 @@ impl From<Reply> for PipeError {
 
 impl<T: Transport> Domain<T> {
     /// Asks for bytes in pieces: what came before the first piece that is not whole, and, if nothing did, why. Pieces that come
-    /// after it have what was put in meanwhile.
+    /// after it have what was put in in the meantime.
     fn collect(
         &self,
         pipe: ObjectNumber,

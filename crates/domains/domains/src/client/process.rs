@@ -33,7 +33,7 @@ impl Process {
         Process {
             credentials,
             umask: Cell::new(0o022),
-            // It is always there: nobody need keep it.
+            // It is always there: no one need keep it.
             working_directory: Cell::new(Target::ROOT),
             descriptors: RefCell::default(),
             space: Cell::new(None),

@@ -27,7 +27,8 @@ impl<T: Transport> Domain<T> {
         for reply in self.ask_all(Class::Requests, questions) {
             match reply {
                 Reply::Bytes { bytes: Bytes(read) } => {
-                    // A page that ends early is the last, unless the file has grown behind it: then it has zeros to its end.
+                    // A page that ends early is the last, unless the file has grown after it: then it has zeros to its
+                    // end.
                     let start = done;
                     let room = bytes.len() - start;
                     let count = read.len().min(room);

@@ -1,8 +1,8 @@
 //! Another domain has ended, and it is known that it has: what it had begun here is brought to an end.
 //!
 //! It writes no line any more, and what it had sent has come. So its operations are what their lines say: committed, or never to
-//! be. What it owned, and names that it had borrowed, nobody knows without a log: who needs them gets an error. What it had
-//! open stays, since owners count who keeps an object, and not which domain.
+//! be. What it owned, and names that it had borrowed, no one knows without a log: who needs them gets an error. What it
+//! had open stays, since owners count who keeps an object, and not which domain.
 
 use messages::DomainNumber;
 use sync::mutant::planted;
@@ -30,7 +30,7 @@ impl Server {
         for description in self.descriptions.values_mut() {
             description.locked_by = description.locked_by.filter(|by| *by != ended);
         }
-        // Whoever asks again hears what is in the way then.
+        // Those who ask again hear what is in the way then.
         self.obstacles.retain(|_, obstacle| obstacle.by() != Some(ended));
         self.forget_data_of(ended);
     }

@@ -9,7 +9,7 @@
 //!   ▼
 //! its domain has them again
 //! ```
-//! Whoever moves an offset in several steps locks it. Nobody waits here: what is locked is answered with "busy".
+//! One that moves an offset in several steps locks it. No one waits here: what is locked is answered with "busy".
 
 use messages::DomainNumber;
 use posix_calls::{Errno, PipeEnd, StatusFlags, Whence, data};
@@ -48,7 +48,7 @@ impl Server {
         Ok(Reply::Done {})
     }
 
-    /// The asker, which shares it with nobody any more, has it as its own.
+    /// The asker, which shares it with no one any more, has it as its own.
     pub(super) fn take_back(&mut self, number: ObjectNumber) -> Served {
         match self.descriptions.get(&number).ok_or(Refusal::Stale)?.holders {
             1 => {}

@@ -10,7 +10,7 @@ use crate::identity::ObjectNumber;
 use crate::wire::Reply;
 
 impl Server {
-    /// A number for a process that nobody waits for.
+    /// A number for a process that no one waits for.
     pub(crate) fn new_process(&mut self) -> ObjectNumber {
         self.next_number()
     }
@@ -22,7 +22,7 @@ impl Server {
         Reply::Made { number: child }
     }
 
-    /// A process has ended: nobody waits for its children any more.
+    /// A process has ended: no one waits for its children any more.
     pub(super) fn end_child(&mut self, process: ObjectNumber, ended: Ended) -> Reply {
         for orphan in self.families.children.remove(&process).unwrap_or_default().into_keys() {
             self.families.parents.remove(&orphan);

@@ -2,7 +2,7 @@
 //!
 //! A file's pages lie in its owner's own memory. When another domain opens it, copies of its pages are put into the owner's
 //! part of shared memory, unless they are there; a page that is written loses its copy. A copy stays as it is until all who
-//! were told of it have said that they need it no more.
+//! were informed of it have said that they need it no more.
 
 use std::rc::Rc;
 
@@ -40,7 +40,7 @@ impl Server {
             }
         }
         self.file(number)?;
-        // It reads no page any more that it was told of before.
+        // It reads no page any more that it was informed of before.
         self.grants.remove(&(number, from));
         self.grant(from, number, 0, direct)
     }

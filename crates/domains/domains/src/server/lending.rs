@@ -4,9 +4,9 @@
 //! owner by hash        own ── it makes or looks up the name ─► lent ── another asks ─► recalled ── given back ─► own
 //! owner of the object       ─► borrowed: it decides on the name, without a message ──► gives it back
 //! ```
-//! Whoever asks for a name that is lent is refused as "busy" until it has come back; what is under way with it is decided first.
-//! A listing has what both say of such a name, and is made again where the name is on its way. A directory is not closed
-//! before all its names have come back.
+//! One that asks for a name that is lent is refused as "busy" until it has come back; what is under way with it is
+//! decided first. A listing has what both say of such a name, and is made again where the name is on its way. A
+//! directory is not closed before all its names have come back.
 
 use messages::DomainNumber;
 use sync::mutant::planted;
@@ -30,20 +30,21 @@ impl Server {
         matches!(self.authority(directory, name), Authority::Borrowed { .. })
     }
 
-    /// Asks for a name back that is lent; until it comes, whoever wants it is refused, and it is asked for again: who borrows a name can
-    /// be asked for it before he has read the answer that lends it, and then does not know what is meant.
+    /// Asks for a name back that is lent; until it comes, one that wants it is refused, and it is asked for again: who
+    /// borrows a name can be asked for it before he has read the answer that lends it, and then does not know what is
+    /// meant.
     pub(super) fn claim(&mut self, directory: ObjectNumber, name: &[u8]) -> Result<(), Refusal> {
         let Authority::Lent { to } = self.authority(directory, name) else { return Ok(()) };
         self.outgoing.posts.push((to, Request::Recall { directory, name: Bytes(name.to_vec()) }));
         if planted("domains: a name that is lent is looked up as it was") {
             return Ok(());
         }
-        // What one that has ended has made of it, nobody knows.
+        // What one that has ended has made of it, no one knows.
         if self.ended.contains(&to) { Err(Refusal::Garbled) } else { Err(self.busy(Obstacle::Lent { to })) }
     }
 
-    /// Lends a name of a split directory to a domain that owns, or makes, what it leads to. Nobody else keeps it, and nothing is
-    /// under way with it.
+    /// Lends a name of a split directory to a domain that owns, or makes, what it leads to. No one else keeps it, and
+    /// nothing is under way with it.
     pub(super) fn lend(
         &mut self,
         to: DomainNumber,
@@ -195,7 +196,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(owner.serve(owner.own, Request::InTheWay {}), in_the_way, "asking changes nothing");
         }
-        // A request that is answered was in nobody's way.
+        // A request that is answered was in no one's way.
         let list = Request::List { directory, from: 0, most_bytes: 4096, is_split: true };
         assert!(matches!(owner.serve(owner.own, list), Reply::Names { .. }));
         assert_eq!(owner.serve(owner.own, Request::InTheWay {}), Reply::InTheWay { obstacle: None });

@@ -76,7 +76,7 @@ impl Server {
         self.spaces.entry(space).or_default()
     }
 
-    /// The first of so many pages that are free, one after the other.
+    /// The first of this many pages that are free, one after the other.
     fn room(&mut self, space: u64, pages: u64) -> Option<u64> {
         let mut first = FIRST_CHOSEN_PAGE;
         for (page, _) in self.pages_of(space).range(FIRST_CHOSEN_PAGE..) {
@@ -154,7 +154,7 @@ impl Server {
         self.pages.used -= count;
     }
 
-    /// Forgets what processes have stored to pages of a file that lie behind its new end (Linux: `unmap_mapping_range`).
+    /// Forgets what processes have stored to pages of a file that lie past its new end (Linux: `unmap_mapping_range`).
     pub(super) fn drop_copies(&mut self, file: ObjectNumber, size_bytes: u64) {
         if planted("domains: copies of what is cut stay") {
             return;
@@ -181,7 +181,7 @@ impl Server {
         Ok((protection, from))
     }
 
-    /// What comes after so many pages of a mapping, if so many more can.
+    /// What comes after `pages` pages of a mapping, if `more` more can.
     fn rest(from: Option<FilePage>, pages: u64, more: u64) -> Result<Option<FilePage>, Errno> {
         from.map(|from| from.part(pages, more)).transpose()
     }
@@ -282,7 +282,7 @@ impl Server {
         if let Some(from) = mapped.from {
             let file = self.mapped_file(from)?;
             if from.sharing == Sharing::Shared {
-                // What lies behind the end is dropped (POSIX.1-2017, `mmap`: it "shall never be written out").
+                // What lies past the end is dropped (POSIX.1-2017, `mmap`: it "shall never be written out").
                 let left = (file.size_bytes - from.offset()).min(PAGE_BYTES) as usize;
                 let bytes = &bytes[..bytes.len().min(left.saturating_sub(start))];
                 let mut pages = self.pages;

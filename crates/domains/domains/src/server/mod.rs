@@ -52,7 +52,7 @@ use space::Space;
 /// How much an owner has, and when it splits a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Objects with names beside the root, of each domain.
+    /// Objects with names in addition to the root, of each domain.
     pub inodes: u64,
     /// Pages of 4 KiB for data, of each domain.
     pub pages: u64,
@@ -363,7 +363,7 @@ impl Server {
         if let Some(object) = self.objects.get_mut(&number) {
             (object.links, object.references) = (0, 0);
         }
-        // Nobody has known of a directory above it.
+        // No one has known of a directory above it.
         self.forget_unused(number, false);
     }
 

@@ -7,7 +7,7 @@ use super::{NewParts, Place, Served, Server};
 use crate::identity::{ObjectNumber, Target};
 use crate::wire::{Bytes, Listed, NoticeKind, Refusal, Reply};
 
-/// Bytes that a name in a listing takes beside itself, at most.
+/// Bytes that a name in a listing takes in addition to itself, at most.
 const LISTED_BYTES: usize = 24;
 
 impl Server {

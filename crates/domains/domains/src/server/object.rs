@@ -19,7 +19,7 @@ pub(crate) enum Body {
     Outside(Kind, u64),
 }
 
-/// What the home of a directory keeps beside its names.
+/// What the home of a directory keeps in addition to its names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Directory {
     pub(crate) parent: ObjectNumber,
@@ -57,7 +57,8 @@ pub(crate) struct Object {
     pub(crate) permissions: Permissions,
     /// Names that lead here.
     pub(crate) links: u32,
-    /// What keeps it beside names: descriptions, mapped pages, working directories, directories in it that were removed.
+    /// What keeps it besides names: descriptions, mapped pages, working directories, directories in it that were
+    /// removed.
     pub(crate) references: u32,
     pub(crate) accessed_ns: i64,
     pub(crate) modified_ns: i64,

@@ -221,8 +221,8 @@ impl Server {
         (directory, name): (ObjectNumber, &[u8]),
         after: Option<Target>,
     ) -> u64 {
-        // From now on nobody keeps it, so nobody need be told when it is decided; but who decides knows, and is told of what
-        // comes later.
+        // From now on no one keeps it, so no one need be informed when it is decided; but who decides knows, and is
+        // informed of what comes later.
         self.notify_readers(directory, name, from);
         let (at_ns, own, stamp) = (self.now_ns(), self.own, self.next_stamp());
         let mut may_keep = false;

@@ -65,7 +65,8 @@ impl Pipe {
     }
 }
 
-/// Of a write of so many bytes, as many as a pipe has ever room for: the rest would not fit, and changes nothing of what does.
+/// Of a write of this many bytes, as many as a pipe has ever room for: the rest would not fit, and changes nothing of
+/// what does.
 pub(crate) fn most_that_fits(length_bytes: usize) -> usize {
     let page_bytes = PAGE_BYTES as usize;
     length_bytes.min(PIPE_PAGES * page_bytes + length_bytes % page_bytes)

@@ -25,7 +25,7 @@ impl Readers {
         (0..4).all(|word| self.0[word] & !one.0[word] == 0)
     }
 
-    /// All of them; nobody keeps it afterwards.
+    /// All of them; no one keeps it afterwards.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = DomainNumber> + use<> {
         let words = std::mem::take(&mut self.0);
         (0..256_u16).filter(move |number| words[usize::from(number / 64)] >> (number % 64) & 1 == 1).map(DomainNumber)

@@ -154,7 +154,7 @@ impl Shard {
         }
     }
 
-    /// Forgets a name that leads to nothing, if nobody knows of it.
+    /// Forgets a name that leads to nothing, if no one knows of it.
     pub(crate) fn tidy(&mut self, name: &[u8]) {
         let is_idle = |entry: &Entry| !entry.is_listed() && entry.is_quiet() && entry.readers.is_empty();
         if self.entries.get(name).is_some_and(is_idle) {

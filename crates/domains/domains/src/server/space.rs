@@ -28,7 +28,7 @@ impl FilePage {
         self.page * PAGE_BYTES
     }
 
-    /// The page so far behind this one, if so many follow it.
+    /// The page so far after this one, if `pages` follow it.
     pub(super) fn part(self, distance: u64, pages: u64) -> Result<FilePage, Errno> {
         let page = self.page.checked_add(distance).ok_or(Errno::EINVAL)?;
         match page.checked_add(pages) {

@@ -1,8 +1,9 @@
 //! A directory that grows large is split over all domains, by the hashes of its names.
 //!
-//! Its home sends each other domain that domain's part in one or more messages and keeps its own. Nobody waits for them to arrive: a
-//! domain that has not all of its part yet says that it has none ([`Refusal::Elsewhere`](crate::wire::Refusal::Elsewhere)), and who asks tries again. Names
-//! are invalid nowhere, as all who keep one are told before.
+//! Its home sends each other domain that domain's part in one or more messages and keeps its own. No one waits for them
+//! to arrive: a domain that has not all of its part yet says that it has none
+//! ([`Refusal::Elsewhere`](crate::wire::Refusal::Elsewhere)), and who asks tries again. Names are invalid nowhere, as
+//! all who keep one are informed before.
 
 use messages::DomainNumber;
 
@@ -13,7 +14,7 @@ use crate::wire::{Bytes, Reply, Request};
 
 /// Bytes of names that one message takes along, at most: it fits into a ring of 64 lines.
 const MESSAGE_BYTES: usize = 2048;
-/// Bytes that a name takes beside itself.
+/// Bytes that a name takes in addition to itself.
 const NAME_BYTES: usize = 16;
 
 impl Server {

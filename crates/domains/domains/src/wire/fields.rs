@@ -24,7 +24,7 @@ impl<'m> Reader<'m> {
 
 /// A value in a message.
 pub trait Field: Sized {
-    /// Puts it behind what is there.
+    /// Puts it after what is there.
     fn put(&self, bytes: &mut Vec<u8>);
     /// Takes it; `None` if these bytes are none.
     fn take(reader: &mut Reader<'_>) -> Option<Self>;

@@ -2,7 +2,7 @@
 //!
 //! Numbers are little-endian, bytes have their length before them, a value that may be missing a byte that says so, and a
 //! value of one of several kinds the byte of its kind. A message that is cut off, or has bytes left over, or a kind that there is
-//! not, is no message ([`decode`] gives `None`): it is refused, whoever sent it.
+//! not, is no message ([`decode`] gives `None`): it is refused, no matter who sent it.
 
 mod fields;
 mod replies;

@@ -29,7 +29,7 @@ pub enum Refusal {
     Stale = 7,
     /// The message was none.
     Garbled = 8,
-    /// Nobody but the asker shares the description.
+    /// No one but the asker shares the description.
     Alone = 9,
     /// Data lie where this owner cannot read them: they must come in messages.
     Unreadable = 10,
@@ -124,7 +124,7 @@ message! {
         Leads = 0 { target: Target },
         /// Another domain decides on it, and says more.
         Lent = 1 {},
-        /// It leads to nothing, whoever has lent it.
+        /// It leads to nothing, no matter who has lent it.
         Absent = 2 {},
     }
 }

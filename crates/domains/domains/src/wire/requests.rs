@@ -228,7 +228,7 @@ message! {
         OpenEnd = 24 { pipe: ObjectNumber, end: PipeEnd },
         /// Takes bytes out of a pipe.
         ReadPipe = 25 { pipe: ObjectNumber, length: u32 },
-        /// Copies bytes that wait in a pipe behind so many others.
+        /// Copies bytes that wait in a pipe after this many others.
         PeekPipe = 26 { pipe: ObjectNumber, skip: u32, length: u32 },
         /// Puts bytes into a pipe; `more` as in `Write`.
         WritePipe = 27 { pipe: ObjectNumber, bytes: Bytes, more: bool },
@@ -240,9 +240,9 @@ message! {
         Join = 30 { description: ObjectNumber },
         /// The asker shares it no more. Wants no reply.
         Leave = 31 { description: ObjectNumber },
-        /// Nobody but the asker shares it: it is the asker's own from now on.
+        /// No one but the asker shares it: it is the asker's own from now on.
         TakeBack = 32 { description: ObjectNumber },
-        /// Offset and flags of a description; nobody else moves the offset afterwards if that is wanted.
+        /// Offset and flags of a description; no one else moves the offset afterwards if that is wanted.
         DescriptionState = 33 { description: ObjectNumber, locks: bool },
         /// The asker, who has locked the offset, moves it there, or leaves it. Wants no reply.
         Unlock = 34 { description: ObjectNumber, offset: Option<u64> },
@@ -267,7 +267,7 @@ message! {
         /// A name that was borrowed, with what it leads to since it had this stamp. Wants no reply.
         GiveBack = 44 { directory: ObjectNumber, name: Bytes, target: Option<Target>, stamp: u64 },
         /// The asker reads a file as it is now, and keeps it if that is wanted and the caller has these permissions. It needs no page
-        /// that it was told of before. With `direct`, it reads pages where they lie.
+        /// that it was informed of before. With `direct`, it reads pages where they lie.
         Acquire = 45 { file: ObjectNumber, keep: Option<Option<(u32, Caller)>>, direct: bool },
         /// Where pages of a file from this one on lie, for one who reads it.
         Grant = 46 { file: ObjectNumber, first: u64 },

@@ -149,7 +149,7 @@ fn who_waits_for_one_that_was_killed_says_so_and_goes_on_once_its_end_is_known()
     assert_eq!(said.borrow().len(), 1, "at the other owner the marks have gone, too");
 }
 
-/// It had decided, and nobody was told: it is done for all.
+/// It had decided, and no one was informed: it is done for all.
 #[test]
 fn what_one_has_decided_that_was_killed_is_done() {
     let world = Killed::at(End::AfterDecision);

@@ -129,7 +129,7 @@ impl World {
         World::with_space(memory, level, pages_per_domain, 1 << 30)
     }
 
-    /// Each domain has so many pages for data.
+    /// Each domain has this many pages for data.
     fn with_space(memory: Emulated, level: Level, pages_per_domain: u32, pages: u64) -> World {
         let network = Network::new(DOMAINS, Latencies::NONE, RingSizes::default(), Disorder::default());
         let (network, others) = (Rc::new(network), Rc::new(Others::default()));
@@ -403,7 +403,8 @@ fn what_was_known_before_an_error_is_still_read() {
     assert_eq!(world.read(0, made, 3 * PAGE_BYTES, 0)[..100], [vec![3], vec![1; 99]].concat());
 }
 
-/// Pages that a domain was told of before are used again once it has looked anew, also if what it wrote found no space.
+/// Pages that a domain was informed of before are used again once it has looked again, also if what it wrote found no
+/// space.
 #[test]
 fn who_looks_anew_with_an_error_reads_no_page_that_is_used_again() {
     let world = World::with_space(Emulated::calm(bytes(16), DOMAINS).unwrap(), Level::CloseToOpen, 16, 2);
@@ -529,7 +530,7 @@ const FILES: usize = 4;
 const PAGES: usize = 3;
 const LINES: usize = PAGES * PAGE_BYTES / LINE_BYTES;
 
-/// What each line of a file must hold at least: a number that grows with each write, behind the file's.
+/// What each line of a file must hold at least: a number that grows with each write, after the file's.
 struct Written {
     /// What was let known.
     known: Vec<u64>,

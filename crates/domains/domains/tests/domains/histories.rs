@@ -1,6 +1,6 @@
 //! Calls of several domains at a time, in schedules that a seed chooses: an order of them explains what each returned.
 //!
-//! `HISTORIES=N` makes so many histories, `HISTORIES=4711..4712` one again (crate `history`).
+//! `HISTORIES=N` makes that many histories, `HISTORIES=4711..4712` one again (crate `history`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ pub fn explain(number: u64, plan: &Plan) {
                 }
             }
             for next in &calls {
-                // Of two calls that end and begin at one time nobody knows which was first.
+                // Of two calls that end and begin at one time no one knows which was first.
                 let began = domain.transport().now_ns() * 2;
                 let outcome = call(domain, &process, next);
                 let ended = domain.transport().now_ns() * 2 + 1;

@@ -1,4 +1,4 @@
-//! Names of split directories that are lent: what others see of them meanwhile, and what it saves.
+//! Names of split directories that are lent: what others see of them in the meantime, and what it saves.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -32,7 +32,7 @@ fn data(random: &mut Random) -> Vec<Call> {
 /// How sequences are drawn.
 type Draw = fn(&mut Random) -> Vec<Call>;
 
-/// Draws sequences until so many calls are made; panics at the first that differs.
+/// Draws sequences until this many calls are made; panics at the first that differs.
 pub fn compare(mut systems: Spread, draw: Draw, share: u64) {
     let wanted = number_from_environment("DOMAINS_CALLS").unwrap_or(3_000) / share;
     let first = number_from_environment("DOMAINS_SEED").unwrap_or(1);

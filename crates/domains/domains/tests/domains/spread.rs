@@ -10,7 +10,7 @@ use posix_calls::{Credentials, Errno, ObjectOperations, attributes, directories}
 
 use crate::systems::{System, Systems, left, remove_below};
 
-/// File systems of so many domains.
+/// File systems of this many domains.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     pub domain_count: usize,
@@ -23,8 +23,8 @@ pub struct Spread {
     /// Each call of a user comes from another domain. Else all calls of a user come from one, as those on descriptors
     /// must.
     pub wanders: bool,
-    /// All calls come from this domain, at level `close-to-open`, with so many pages for data that domains share: within a domain
-    /// that level is POSIX.
+    /// All calls come from this domain, at level `close-to-open`, with this many pages for data that domains share:
+    /// within a domain that level is POSIX.
     pub alone: Option<(usize, u32)>,
 }
 

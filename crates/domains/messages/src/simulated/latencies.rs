@@ -22,7 +22,7 @@ pub struct Latencies {
     pub call: u64,
     /// An operation on an object of the own domain, or a look into what is kept.
     pub own: u64,
-    /// A request is served, beside receiving and answering it.
+    /// A request is served, apart from receiving and answering it.
     pub served: u64,
     /// A line of the pool is dropped from the cache and read.
     pub pool_read_line: u64,

@@ -24,9 +24,9 @@ impl Default for RingSizes {
 pub struct Disorder {
     /// What is drawn is drawn from this.
     pub seed: u64,
-    /// Each step takes up to so many hundredths more.
+    /// Each step takes up to this many hundredths more.
     pub longer_percent: u64,
-    /// One look into a ring, and one message, in so many comes after a pause; none if 0.
+    /// One look into a ring, and one message, in this many comes after a pause; none if 0.
     pub pause_one_in: u64,
     /// How long such a pause is at most.
     pub longest_pause_ns: u64,
@@ -91,7 +91,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Of so many domains.
+    /// Of this many domains.
     ///
     /// # Panics
     /// If there are none, or more than 256.

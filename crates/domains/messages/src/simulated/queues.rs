@@ -82,7 +82,7 @@ impl Queues {
         }
     }
 
-    /// When the next message is there that is answered or is an answer. Nobody waits for notices.
+    /// When the next message is there that is answered or is an answer. No one waits for notices.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         let classes = CLASSES.into_iter().filter(|class| *class != Class::Notices);
         classes.filter_map(|class| self.next(class)).map(|(visible_ns, _)| visible_ns).min()

@@ -9,7 +9,7 @@ use messages::{Asked, Came, Class, DomainNumber, Endpoint, NOTICE_FORGET_ALL, Se
 #[cfg(fuzzing)]
 mod planted;
 
-/// Nobody to let serve.
+/// No one to let serve.
 struct Nobody;
 
 impl Served for Nobody {
@@ -106,7 +106,7 @@ fn a_reply_has_its_place_before_it_is_asked_for() {
     ask_more_than_can_be_answered();
 }
 
-/// Whoever is told too much is told to forget all, and that arrives.
+/// One that gets too many notices is asked to forget all, and that arrives.
 pub fn tell_more_than_there_is_room_for() {
     let [owner, reader] = pair(RingSizes([4, 4, 4, 4]));
     let mut notice = Vec::new();

@@ -177,7 +177,7 @@ fn others_say_what_they_wait_for_and_go_on_when_its_process_has_ended() {
     });
 }
 
-/// Its part would be lost. Nobody has waited for the domain that has ended, so that nobody knows of it yet.
+/// Its part would be lost. No one has waited for the domain that has ended, so that no one knows of it yet.
 #[test]
 fn no_directory_is_split_over_a_domain_that_has_ended() {
     let path = path_of(&format!("transports-test-split-{}", std::process::id()));

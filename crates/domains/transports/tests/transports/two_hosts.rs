@@ -41,7 +41,7 @@ fn two_processes_use_the_same_files() {
 
 #[test]
 fn the_first_process_notices_that_the_second_has_ended() {
-    // Nobody reads what is printed: the second process ends before it answers.
+    // No one reads what is printed: the second process ends before it answers.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let first = Command::new(example()).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
