@@ -15,6 +15,7 @@ from commutant.analyzer import AnalysisDocument
 from commutant.campaign import Summary
 from commutant.cli.cache import CacheDocument
 from commutant.compare import CorpusComparisonDocument, RunComparisonDocument
+from commutant.compare.locks import LockComparisonDocument
 from commutant.conformance import ConformDocument
 from commutant.corpus import CORPUS_LINES
 from commutant.doctor import DoctorReport
@@ -37,7 +38,10 @@ SCHEMAS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "compare": ("Output of commutant compare --format json", (CompareDocument,)),
     "conform": ("Output of commutant conform --format json, and conform.json of its directory", (ConformDocument,)),
     "corpus": ("A line of a corpus file", CORPUS_LINES),
-    "diff": ("Output of commutant diff --format json", (RunComparisonDocument, CorpusComparisonDocument)),
+    "diff": (
+        "Output of commutant diff --format json",
+        (RunComparisonDocument, CorpusComparisonDocument, LockComparisonDocument),
+    ),
     "doctor": ("Output of commutant doctor --format json", (DoctorReport,)),
     "generate": ("Output of commutant generate --format json", (GenerateDocument,)),
     "history": ("Output of commutant history --format json", (HistoryDocument,)),

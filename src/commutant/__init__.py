@@ -7,6 +7,7 @@
     c.conform("names", target="scalefs")      # does the target do what the model says?
     c.gate("runs/new", baseline="runs/old")   # does a run find what an earlier one did not?
     c.locks(["./program"])                    # which locks serialise independent work?
+    c.compare_locks("old.json", "new.json")   # what became of them with a change?
 
 Each answer prints well in a terminal and in a notebook (`commutant.api.answers`). Models are written with
 `commutant.lang`; `commutant.testing` has the same checks for pytest.
@@ -21,9 +22,9 @@ from typing import TYPE_CHECKING
 from commutant.support import CommutantError, RunError, UsageError
 
 if TYPE_CHECKING:
-    from commutant.api import analyze, check, conform, gate, generate, locks
+    from commutant.api import analyze, check, compare_locks, conform, gate, generate, locks
 
-_QUESTIONS = ("analyze", "check", "conform", "gate", "generate", "locks")
+_QUESTIONS = ("analyze", "check", "compare_locks", "conform", "gate", "generate", "locks")
 
 __all__ = [
     "CommutantError",
@@ -32,6 +33,7 @@ __all__ = [
     "__version__",
     "analyze",
     "check",
+    "compare_locks",
     "conform",
     "gate",
     "generate",

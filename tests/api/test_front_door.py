@@ -28,7 +28,7 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capfd):
     for block in BLOCKS:
         exec(compile(block, str(PAGE), "exec"), names)
     answers = {name: value for name, value in names.items() if isinstance(value, Answer)}
-    assert set(answers) == {"answer", "found", "tests", "on_scalefs", "seen"}
+    assert set(answers) == {"answer", "found", "tests", "on_scalefs", "seen", "compared"}
     printed = capfd.readouterr().out
     assert "increment, increment: 1 path, 1 of them commutes" in printed
     for answer in answers.values():
@@ -62,6 +62,7 @@ def test_names_of_a_model_are_escaped_in_a_notebook(monkeypatch):
         (lambda: c.check("names", target="nothing"), "unknown target 'nothing'"),
         (lambda: c.check(c.generate("names", calls=["link"]), calls=["link"]), "have their calls"),
         (lambda: c.locks("true"), "expected a command line as a list"),
+        (lambda: c.compare_locks("nowhere.json", "nowhere.json"), "nowhere.json: expected what `commutant locks"),
         (lambda: c.generate("names", level="none"), "unknown level"),
     ],
 )
@@ -80,7 +81,7 @@ def test_importing_the_package_imports_little():
 def test_an_unknown_attribute_is_one():
     with pytest.raises(AttributeError, match="no attribute 'anaylze'"):
         _ = c.anaylze
-    assert {"analyze", "check", "conform", "generate", "locks"} <= set(dir(c))
+    assert {"analyze", "check", "compare_locks", "conform", "generate", "locks"} <= set(dir(c))
 
 
 def test_a_model_of_a_notebook_is_analysed_anew(tmp_path):

@@ -182,11 +182,11 @@ def test_formats_of_a_run_know_the_baseline(commutant, runs):
     ("arguments", "expected"),
     [
         (["clean"], "Missing argument 'NEW'"),
-        (["clean", "missing"], "there is no missing; expected a run directory or a corpus"),
+        (["clean", "missing"], "there is no missing; expected a run directory, a corpus or a recording of locks"),
         (["clean", "/"], "/ has no run.json and no corpus.jsonl.gz"),
         (
             ["clean", "corpus.jsonl.gz"],
-            "clean is a run and corpus.jsonl.gz is a corpus: expected two runs or two corpora",
+            "clean is a run and corpus.jsonl.gz is a corpus: expected two runs, two corpora or two recordings of locks",
         ),
         (["corpus.jsonl.gz", "corpus.jsonl.gz", "--fail-on", "new"], "--fail-on is for runs; these are two corpora"),
         (["corpus.jsonl.gz", "corpus.jsonl.gz", "--suppress", "clean/run.json"], "--suppress is for runs"),
@@ -195,7 +195,10 @@ def test_formats_of_a_run_know_the_baseline(commutant, runs):
         (["clean", "damaged"], "damaged/verdicts.jsonl, line 1 is damaged"),
         (["damaged", "clean"], "damaged/verdicts.jsonl, line 1 is damaged"),
         (["clean", "other"], "the two runs share no judged test: names on fake:outcome=clean (model 0123abcd)"),
-        (["corpus.jsonl.gz", "clean/run.json"], "run.json, line 1: not a gzip file"),
+        (
+            ["corpus.jsonl.gz", "clean/run.json"],
+            "clean/run.json: expected what `commutant locks --format json` writes: expected schema_version 6, got ",
+        ),
         (["clean", "clean", "--format", "html"], "--format html needs -o FILE"),
         (["corpus.jsonl.gz", "corpus.jsonl.gz", "--format", "html", "-o", "x"], "--format html is for runs"),
         (["clean", "clean", "--format", "xml"], "'xml' is not one of"),

@@ -54,7 +54,7 @@ WRONG = {
     "show absent": "--from RUN or --from CORPUS says where to look",
     "show open,nope": "--from RUN says where to look",
     "diff absent": SEE.format("diff"),
-    "diff absent other": "expected a run directory or a corpus",
+    "diff absent other": "expected a run directory, a corpus or a recording of locks",
     "remedy": SEE.format("remedy"),
     "remedy absent": RUN,
     "prove absent": SEE.format("prove"),

@@ -3,8 +3,8 @@
 `commutant` itself offers all of these: `import commutant as c; c.check("names", target="scalefs")`.
 """
 
-from commutant.api.answers import Answer, Checked, Conditions, Conformed, GateAnswer, LocksSeen, Tests
-from commutant.api.questions import analyze, check, conform, gate, generate, locks
+from commutant.api.answers import Answer, Checked, Conditions, Conformed, GateAnswer, LocksCompared, LocksSeen, Tests
+from commutant.api.questions import analyze, check, compare_locks, conform, gate, generate, locks
 
 __all__ = [
     "Answer",
@@ -12,10 +12,12 @@ __all__ = [
     "Conditions",
     "Conformed",
     "GateAnswer",
+    "LocksCompared",
     "LocksSeen",
     "Tests",
     "analyze",
     "check",
+    "compare_locks",
     "conform",
     "gate",
     "generate",

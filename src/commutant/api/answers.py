@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from commutant.analyzer import Analysis
     from commutant.campaign import Summary
     from commutant.compare import Gated
+    from commutant.compare.locks import LockComparisonDocument
     from commutant.conformance import Conformance
     from commutant.corpus import Corpus
     from commutant.lock_view import LockClass, LockStudy
@@ -220,4 +221,22 @@ class LocksSeen(Answer):
         from commutant.lock_view.shown import locks_document
 
         document: Mapping[str, object] = builtins(locks_document(self.study, self.classes))
+        return document
+
+
+@dataclass(frozen=True, repr=False)
+class LocksCompared(Answer):
+    """What became of locks from one recording to another; `found.locks` has those of both, with what changed."""
+
+    found: LockComparisonDocument
+
+    def draw(self, console: Console) -> None:
+        """What was gained, the locks of both recordings, and those that one alone has."""
+        from commutant.compare.locks import print_lock_comparison
+
+        print_lock_comparison(self.found, console)
+
+    def to_json(self) -> Mapping[str, object]:
+        """The document of docs/schemas/diff.schema.json."""
+        document: Mapping[str, object] = builtins(self.found)
         return document

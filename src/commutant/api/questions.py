@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commutant.api.answers import Checked, Conditions, Conformed, GateAnswer, LocksSeen, Tests
+from commutant.api.answers import Checked, Conditions, Conformed, GateAnswer, LocksCompared, LocksSeen, Tests
 from commutant.support import UsageError, available_processors
 
 if TYPE_CHECKING:
     from commutant.corpus import Corpus, Level
     from commutant.lang import Interface
+    from commutant.lock_view.shown import LocksDocument
     from commutant.support import ResultCache
     from commutant.targets import Target
 
@@ -219,6 +220,24 @@ def locks(
     )
     studied = study(run.records[0])
     return LocksSeen(studied, sorted_classes(studied, "hold_total")[:_TABLE_ROWS])
+
+
+def compare_locks(base: LocksSeen | str | Path, new: LocksSeen | str | Path) -> LocksCompared:
+    """What became of a program's locks with a change: which are waited for less, and whose sections became disjoint?
+
+    Each recording is what `locks` returned, or a file that `commutant locks --format json` wrote.
+    """
+    from commutant.compare.locks import compare_locks as compare
+
+    return LocksCompared(compare(_recording("BASE", base), _recording("NEW", new)))
+
+
+def _recording(name: str, given: LocksSeen | str | Path) -> tuple[str, LocksDocument]:
+    from commutant.lock_view.shown import locks_document, read_locks
+
+    if isinstance(given, LocksSeen):
+        return name, locks_document(given.study, given.study.classes)
+    return str(given), read_locks(Path(given))
 
 
 def _model(interface: str | type[Interface]) -> type[Interface]:

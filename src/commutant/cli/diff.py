@@ -1,8 +1,9 @@
-"""`commutant diff`: what became of tests and findings from one run or corpus to another."""
+"""`commutant diff`: what became of tests, findings or locks from one run, corpus or recording to another."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -10,16 +11,22 @@ from commutant.cli import console, options, results
 from commutant.documents import text
 from commutant.support import UsageError
 
+_Kind = Literal["run", "corpus", "recording of locks"]
+_NAMES: dict[_Kind, str] = {"run": "runs", "corpus": "corpora", "recording of locks": "recordings of locks"}
+_ANY = "a run directory, a corpus or a recording of locks"
+_TWO = "two runs, two corpora or two recordings of locks"
+
 
 @click.command(
     "diff",
-    short_help="Compare two runs or two corpora.",
+    short_help="Compare two runs, corpora or recordings of locks.",
     epilog=options.examples(
         "commutant diff runs/names-linux-1 runs/names-linux-fs-ramfs-1",
         "commutant diff runs/before runs/after --fail-on new --suppress commutant.toml",
         "commutant diff runs/before runs/after --format markdown >> $GITHUB_STEP_SUMMARY",
         "commutant diff runs/before runs/after --format html -o both.html",
         "commutant diff old/corpus.jsonl.gz new/corpus.jsonl.gz",
+        "commutant diff locks-before.json locks-after.json",
     ),
 )
 @click.argument("base", type=click.Path(path_type=Path))
@@ -31,41 +38,51 @@ from commutant.support import UsageError
 def command(
     base: Path, new: Path, format_: str, fail_on: str | None, suppress: Path | None, output: Path | None
 ) -> int:
-    """Compares NEW with BASE: two runs, or two corpora, never one of each.
+    """Compares NEW with BASE: two runs, two corpora or two recordings of locks, never one of each.
 
     For runs: tests that became better or worse, findings that appeared, went and stayed, and for each set of calls
     that became worse the variables behind it. To compare two kernels, file systems or implementations, run one corpus
     on both. For corpora: tests that were added and removed.
+
+    A recording is what `commutant locks --format json` writes. Of locks with the same name it says for which threads
+    wait less or more, whose sections became disjoint, and what was gained; those that only one has are listed.
     """
     results.refuse_existing(output)
     if format_ == "html" and output is None:
         raise click.UsageError("--format html needs -o FILE, the page to write")
-    if _is_run(base) != _is_run(new):
-        kinds = {True: "a run", False: "a corpus"}
-        raise UsageError(
-            f"{base} is {kinds[_is_run(base)]} and {new} is {kinds[_is_run(new)]}: expected two runs or two corpora"
-        )
-    if _is_run(base):
+    kind, other = _kind(base), _kind(new)
+    if kind != other:
+        raise UsageError(f"{base} is a {kind} and {new} is a {other}: expected {_TWO}")
+    if kind == "run":
         return _diff_runs(base, new, format_, fail_on, suppress, output)
     for flag, value in (("--fail-on", fail_on), ("--suppress", suppress), ("--format html", format_ == "html")):
         if value:
-            raise click.UsageError(f"{flag} is for runs; these are two corpora")
-    _diff_corpora(base, new, format_, output)
+            raise click.UsageError(f"{flag} is for runs; these are two {_NAMES[kind]}")
+    if kind == "corpus":
+        _diff_corpora(base, new, format_, output)
+    else:
+        _diff_locks(base, new, format_, output)
     return 0
 
 
-def _is_run(path: Path) -> bool:
-    """Whether a path means a run, a directory with a run.json; raises UsageError if it cannot be a corpus either."""
+def _kind(path: Path) -> _Kind:
+    """What a path means; raises UsageError if it can be nothing of all that. Corpora begin as packed files do."""
+    from commutant.corpus import looks_like_corpus
+    from commutant.lock_view.shown import read_locks
     from commutant.runs import CORPUS_FILE, RUN_FILE
 
     if path.is_dir():
         if (path / RUN_FILE).is_file():
-            return True
+            return "run"
         if not (path / CORPUS_FILE).is_file():
-            raise UsageError(f"{path} has no {RUN_FILE} and no {CORPUS_FILE}; expected a run directory or a corpus")
-    elif not path.exists():
-        raise UsageError(f"there is no {path}; expected a run directory or a corpus")
-    return False
+            raise UsageError(f"{path} has no {RUN_FILE} and no {CORPUS_FILE}; expected {_ANY}")
+        return "corpus"
+    if not path.exists():
+        raise UsageError(f"there is no {path}; expected {_ANY}")
+    if looks_like_corpus(path):
+        return "corpus"
+    read_locks(path)  # what is no recording is not called one
+    return "recording of locks"
 
 
 def _diff_runs(
@@ -133,3 +150,17 @@ def _diff_corpora(base: Path, new: Path, format_: str, output: Path | None) -> N
         results.put([corpus_comparison_markdown(comparison, old, now)], output)
     else:
         results.draw(lambda screen: print_corpus_comparison(comparison, old, now, screen), output)
+
+
+def _diff_locks(base: Path, new: Path, format_: str, output: Path | None) -> None:
+    from commutant.compare.locks import compare_locks, lock_comparison_markdown, print_lock_comparison
+    from commutant.lock_view.shown import read_locks
+
+    old, now = ((str(path), read_locks(path)) for path in (base, new))
+    found = compare_locks(old, now)
+    if format_ == "json":
+        results.put([text(found)], output)
+    elif format_ == "markdown":
+        results.put([lock_comparison_markdown(found)], output)
+    else:
+        results.draw(lambda screen: print_lock_comparison(found, screen), output)

@@ -2,7 +2,7 @@
 
 Runs are compared by the ids of their tests and by the fingerprints of their findings, so that two kernels, two file
 systems, two implementations or two commits can stand next to each other. Nothing here reads a file but a suppression
-file.
+file. Recordings of locks are compared in `locks`.
 """
 
 from commutant.compare.corpora import CorpusComparison, compare_corpora

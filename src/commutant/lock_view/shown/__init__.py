@@ -1,11 +1,13 @@
 """The study in the terminal, as JSON, as a page and as a table."""
 
 from commutant.lock_view.shown import export, page
-from commutant.lock_view.shown.documents import LocksDocument, locks_document
+from commutant.lock_view.shown.documents import Caller, LockEntry, LocksDocument, locks_document, read_locks
 from commutant.lock_view.shown.kernel_table import print_kernel_study
 from commutant.lock_view.shown.table import check_sort_key, print_study, sorted_classes
 
 __all__ = [
+    "Caller",
+    "LockEntry",
     "LocksDocument",
     "check_sort_key",
     "export",
@@ -13,5 +15,6 @@ __all__ = [
     "page",
     "print_kernel_study",
     "print_study",
+    "read_locks",
     "sorted_classes",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from commutant.documents import Count, Document, Measure, Part, Percent
-from commutant.lock_view.record import GRANULARITIES_BYTES, WINDOWS_SECTIONS, LockFamily, StartUp
+from commutant.documents import Count, Document, DocumentError, Measure, Part, Percent, read
+from commutant.lock_view.record import GRANULARITIES_BYTES, MAX_RECORD_BYTES, WINDOWS_SECTIONS, LockFamily, StartUp
 from commutant.lock_view.recording.kernel import KernelRun
 from commutant.lock_view.shown.kernel_table import FAMILIES, NOT_SEEN
 from commutant.lock_view.study.classes import Caller, ConflictField, LockClass, LockStudy
@@ -16,6 +17,7 @@ from commutant.lock_view.study.names import Frame
 from commutant.lock_view.study.verdict import verdict
 from commutant.lock_view.study.warning import warnings
 from commutant.lock_view.study.what_if import Gain, predictions
+from commutant.support import UsageError, read_regular
 
 BySize = Annotated[dict[str, Percent | None], Meta(description="By a number of bytes or of sections, as text.")]
 ByThreads = Annotated[
@@ -218,6 +220,18 @@ def locks_document(study: LockStudy, classes: Sequence[LockClass], run: KernelRu
             for warning in warnings(study)
         ),
     )
+
+
+def read_locks(path: Path) -> LocksDocument:
+    """Reads a document that was written to a file; raises UsageError, which says where it is not what it should be."""
+    try:
+        content = read_regular(path, MAX_RECORD_BYTES)
+        if len(content) > MAX_RECORD_BYTES:
+            raise DocumentError(f"larger than {MAX_RECORD_BYTES >> 20} MiB")
+        return read(LocksDocument, content)
+    except (OSError, DocumentError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: expected what `commutant locks --format json` writes: {reason}") from None
 
 
 def lock_entries(study: LockStudy, classes: Sequence[LockClass]) -> tuple[LockEntry, ...]:
