@@ -37,7 +37,7 @@ DIALECT = {
 }
 """Words that readers of this field do not use so, and what they would say."""
 
-MADE = {"docs/notes/benchmark-samples.md"}
+MADE = {"docs/benchmarks.md", "docs/notes/benchmark-samples.md"}
 """Written by scripts from measurements: rows as they come."""
 
 OF_THE_TREE = ("src/commutant/", "crates/", "tests/", "docs/", "scripts/", "bench/")

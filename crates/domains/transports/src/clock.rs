@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// After this number of looks for nothing, a domain sleeps between looks.
 const LOOKS: u32 = 200;
 const SLEEP: Duration = Duration::from_micros(50);
-/// So many looks are for the processor alone, as long as no one else wants it.
+/// This many looks are for the processor alone, as long as no one else wants it.
 const SPINS: u32 = 100;
 /// Who offers the processor and has it back sooner was alone on it.
 const ALONE: Duration = Duration::from_micros(1);

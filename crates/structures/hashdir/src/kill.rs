@@ -33,7 +33,7 @@ impl HashDir {
         !self.has_entry(guard, |entry| entry.exists(self.decisions()))
     }
 
-    /// Whether there is such an entry, looked at bucket by bucket: a chain that moves meanwhile is found in its table or, later,
+    /// Whether there is such an entry, looked at bucket by bucket: a chain that moves in the meantime is found in its table or, later,
     /// in the next one.
     fn has_entry(&self, _guard: &Guard<'_>, is_such: impl Fn(&Entry) -> bool) -> bool {
         let mut table = self.table.load(Ordering::Acquire);
