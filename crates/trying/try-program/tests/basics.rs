@@ -71,8 +71,8 @@ fn what_others_change_is_refused_and_named() {
         ("rmdir empty", "echo x > empty/new", "empty", "listing"),
         ("mkdir -p made/deep", "mkdir made", "made", "name"),
         (
-            "getfattr -n user.note file 2>/dev/null || python3 -c 'import os; os.listxattr(\"file\")'",
-            "python3 -c 'import os; os.setxattr(\"file\", \"user.note\", b\"x\")'",
+            "getfattr -n user.note file 2>/dev/null || python3 -I -c 'import os; os.listxattr(\"file\")'",
+            "python3 -I -c 'import os; os.setxattr(\"file\", \"user.note\", b\"x\")'",
             "file",
             "extended",
         ),
@@ -109,7 +109,7 @@ fn what_the_command_has_not_seen_may_change() {
         ("rm file", "echo x > other; ls"),
         ("echo more >> folder/inner", "echo x > folder/other; rm -r empty"),
         ("mv file elsewhere", "mkdir new; mv long longer"),
-        ("echo mine > mine; python3 -c 'import os; os.replace(\"mine\", \"file\")'", "ln file another-name"),
+        ("echo mine > mine; python3 -I -c 'import os; os.replace(\"mine\", \"file\")'", "ln file another-name"),
         ("ls -l file", "echo x > new"),
     ];
     for (command, others) in cases {
@@ -134,7 +134,7 @@ fn other_names_of_a_file_may_come_and_go() {
         // Before the overlay copies a file it asks for all that `stat` says. That was taken for the command's own question.
         ("echo mine > file", "mv alias away", "committed"),
         // Python asks what it has opened: that is the copy.
-        ("python3 -c 'open(\"file\", \"w\")'", "rm alias", "committed"),
+        ("python3 -I -c 'open(\"file\", \"w\")'", "rm alias", "committed"),
         ("echo more >> file", "rm alias", "committed"),
         ("mv file elsewhere", "ln alias third", "committed"),
         ("stat file; echo mine > file", "mv alias away", "refused"),
@@ -164,7 +164,7 @@ fn an_empty_file_may_be_touched() {
         ("unlink empty", "touch -d 2001-01-01 empty", "committed"),
         (": > empty", "touch -d 2001-01-01 empty", "committed"),
         // Opened to be written, and not written.
-        ("python3 -c 'open(\"empty\", \"r+\")'", "touch -d 2001-01-01 empty", "nothing"),
+        ("python3 -I -c 'open(\"empty\", \"r+\")'", "touch -d 2001-01-01 empty", "nothing"),
         ("echo mine > empty", "echo theirs > empty; : > empty", "committed"),
         ("unlink folder/empty; rmdir folder", "touch -d 2001-01-01 folder/empty", "committed"),
         ("unlink empty", "echo theirs > empty", "refused"),
@@ -193,7 +193,7 @@ fn a_file_that_comes_instead_of_an_equal_one_is_another_one() {
         bench.sh(&format!("printf '{bytes}' > old; ln old alias; printf '{bytes}' > new; touch -d 2001-01-01 new"));
         let alias = || fs::metadata(bench.path("alias")).expect("it is there");
         let before = alias();
-        bench.run_script("python3 -c 'import os; os.rename(\"new\", \"old\")'");
+        bench.run_script("python3 -I -c 'import os; os.rename(\"new\", \"old\")'");
         assert_eq!(bench.commit()["outcome"], "committed");
         let after = alias();
         assert_eq!((after.nlink(), after.mtime()), (1, before.mtime()), "{bytes}");

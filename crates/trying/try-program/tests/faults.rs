@@ -61,7 +61,7 @@ const SCENARIOS: [(&str, Scenario); 17] = [
     }),
     ("try-program: what is replaced may be of any version", |bench| {
         bench.sh("echo x > file");
-        bench.run_script("echo mine > new; python3 -c 'import os; os.replace(\"new\", \"file\")'");
+        bench.run_script("echo mine > new; python3 -I -c 'import os; os.replace(\"new\", \"file\")'");
         bench.sh("echo theirs > file");
         refused(bench)
     }),
@@ -132,7 +132,7 @@ const SCENARIOS: [(&str, Scenario); 17] = [
         // One page, and nothing ahead of it.
         let read = "import os; file = os.open(\"file\", 0); os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM); \
                     open(\"new\", \"wb\").write(b\"A\" + os.read(file, 4096)[1:])";
-        run_to_merge(bench, &format!("python3 -c '{read}'; mv new file"));
+        run_to_merge(bench, &format!("python3 -I -c '{read}'; mv new file"));
         bench.sh("echo theirs >> file");
         bench.commit_with(&["--merge"])["outcome"] == "refused" && lines(bench, "file").ends_with("theirs\n")
     }),

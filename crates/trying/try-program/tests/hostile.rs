@@ -264,7 +264,7 @@ fn unusual_objects_are_committed_or_named() {
     let bench = Bench::new();
     bench.sh("echo one > linked; ln linked second; truncate -s 3M sparse; echo end >> sparse");
     bench.run_script(
-        "mkfifo pipe; mknod null c 1 3; echo new > linked; echo more >> sparse; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"",
+        "mkfifo pipe; mknod null c 1 3; echo new > linked; echo more >> sparse; python3 -I -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"",
     );
     let document = bench.commit();
     assert_eq!(document["outcome"], "committed", "{document}");

@@ -85,10 +85,10 @@ fn notes_of_an_overlay_in_the_tree_are_not_followed() {
     }
     let bench = Bench::new();
     bench.sh("mkdir folder elsewhere; echo x > folder/x; echo secret > elsewhere/x");
-    let note = "python3 -c 'import os; os.setxattr(\"folder\", \"trusted.overlay.opaque\", b\"y\"); \
+    let note = "python3 -I -c 'import os; os.setxattr(\"folder\", \"trusted.overlay.opaque\", b\"y\"); \
                 os.setxattr(\"folder\", \"trusted.overlay.redirect\", b\"elsewhere\")'";
     bench.sh(note);
-    let output = bench.run(["-n", "cat folder/x; python3 -c 'import os; print(os.listxattr(\"folder\"))'"]);
+    let output = bench.run(["-n", "cat folder/x; python3 -I -c 'import os; print(os.listxattr(\"folder\"))'"]);
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("x\n[]\n"), "{}", said(&output));
     // And those that a command makes are no more than the command's.
     bench.run_script("echo y > folder/y");
