@@ -25,6 +25,9 @@ pub(crate) enum End<'g> {
     Uniform(Option<u64>, Option<usize>),
 }
 
+/// What an index has in common with others: its value, and the core that holds it for a while, as in [`End::Uniform`].
+pub(crate) type Common = (Option<u64>, Option<usize>);
+
 impl RadixArray {
     /// An array whose slots are all empty; it has no node.
     ///
@@ -55,11 +58,7 @@ impl RadixArray {
     /// The leaf in which an index has a slot of its own, or what it has in common with others, as [`End::Uniform`]; and how many
     /// bits of the index the indices differ in that end there, too. The leaf lives as long as the guard.
     #[inline]
-    pub(crate) fn find_leaf(
-        &self,
-        _guard: &Guard<'_>,
-        index: u64,
-    ) -> (Result<Node, (Option<u64>, Option<usize>)>, u32) {
+    pub(crate) fn find_leaf(&self, _guard: &Guard<'_>, index: u64) -> (Result<Node, Common>, u32) {
         loop {
             let mut bits = INDEX_BITS;
             let mut word = Word(self.root.load(Ordering::Acquire));

@@ -170,8 +170,8 @@ impl RadixArray {
         let mut index = start;
         while index < 1 << INDEX_BITS {
             match self.find_leaf(guard, index) {
-                // SAFETY: nodes are retired, so the leaf lives as long as the guard.
                 (Ok(leaf), _) => {
+                    // SAFETY: nodes are retired, so the leaf lives as long as the guard.
                     for slot in unsafe { leaf.leaf_slots_from(index) } {
                         match Word(slot.word.load(Ordering::Acquire)).value() {
                             Some(Some(_)) => index += 1,
