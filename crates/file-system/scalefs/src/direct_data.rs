@@ -132,6 +132,16 @@ impl<'c, H: Host> InProcess<'c, H> {
         }
         true
     }
+
+    /// Lets `target` lead to the same description as `number` if it is open, and else leaves it so. Whether it was.
+    ///
+    /// This is for hosts that give numbers themselves, of which some are on their way: about to be opened, or to be free.
+    ///
+    /// # Errors
+    /// EBADF if `number` is not open; ENOMEM.
+    pub fn duplicate_over(&self, number: u32, target: u32, on_exec: OnExec) -> Result<bool, Errno> {
+        self.process.duplicate_over(self.fs, &self.guard, (number, target), on_exec, self.host)
+    }
 }
 
 impl<H: Host> AllocationOperations for InProcess<'_, H> {

@@ -498,15 +498,40 @@ impl ProcessObject {
         self.pass(fs, guard, number, (self, target, on_exec), wait)
     }
 
+    /// As [`Self::duplicate_to`] if `target` leads to something; else it goes on leading to nothing. Whether it did.
+    pub(crate) fn duplicate_over(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        (number, target): (u32, u32),
+        on_exec: OnExec,
+        wait: &impl Wait,
+    ) -> Result<bool, Errno> {
+        self.pass_if(fs, guard, number, (self, target, on_exec), |before| before.is_some(), wait)
+    }
+
     /// Lets `target` in a process lead to what `number` leads to in this one; what it led to before is released.
     pub(crate) fn pass(
         &self,
         fs: &ScaleFs,
         guard: &Guard<'_>,
         number: u32,
-        (to, target, on_exec): (&ProcessObject, u32, OnExec),
+        to: (&ProcessObject, u32, OnExec),
         wait: &impl Wait,
     ) -> Result<(), Errno> {
+        self.pass_if(fs, guard, number, to, |_| true, wait).map(drop)
+    }
+
+    /// The same if what `target` led to before is as it is to be; whether it was.
+    fn pass_if(
+        &self,
+        fs: &ScaleFs,
+        guard: &Guard<'_>,
+        number: u32,
+        (to, target, on_exec): (&ProcessObject, u32, OnExec),
+        is_wanted: impl Fn(Option<u64>) -> bool,
+        wait: &impl Wait,
+    ) -> Result<bool, Errno> {
         let held = self.hold(fs, guard, number, wait)?;
         let passed = Descriptor { on_exec, ..held };
         // Whoever changes nothing writes nothing.
@@ -518,17 +543,22 @@ impl ProcessObject {
                 fs.lock_note(guard.core()).forget();
             }
             held.description.release(fs, guard.core(), wait);
-            return Ok(());
+            return Ok(true);
         }
-        let put = to.descriptors.lock_slot(guard, target.into(), wait).and_then(|slot| match to.has_locks() {
-            true => to.put_and_unlock(fs, guard, (target.into(), &slot), Some(passed), wait),
-            false => to.put(fs, guard, (target.into(), &slot), Some(passed), wait),
+        let mut is_passed = true;
+        let put = to.descriptors.lock_slot(guard, target.into(), wait).and_then(|slot| {
+            is_passed = is_wanted(slot.value());
+            match is_passed {
+                false => Ok(Some(held)),
+                true if to.has_locks() => to.put_and_unlock(fs, guard, (target.into(), &slot), Some(passed), wait),
+                true => to.put(fs, guard, (target.into(), &slot), Some(passed), wait),
+            }
         });
         let released = *put.as_ref().unwrap_or(&Some(held));
         if let Some(released) = released {
             released.description.release(fs, guard.core(), wait);
         }
-        put.map(drop).map_err(|OutOfMemory| Errno::ENOMEM)
+        put.map(|_| is_passed).map_err(|OutOfMemory| Errno::ENOMEM)
     }
 
     /// Passes the descriptors that survive `exec` to a process that is being made, but those whose numbers these actions change.

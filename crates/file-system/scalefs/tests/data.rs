@@ -129,6 +129,11 @@ fn numbers_are_the_lowest_or_the_cores_own() {
         assert_eq!(data::duplicate_to(verbs, 0, 3, OnExec::Close), Ok(3));
         assert_eq!(data::duplicate_to(verbs, 9, 3, OnExec::Close), Err(Errno::EBADF));
         assert_eq!(data::duplicate_to(verbs, 0, DESCRIPTOR_LIMIT, OnExec::Close), Err(Errno::EBADF));
+        assert_eq!(verbs.duplicate_over(0, 4, OnExec::Close), Ok(false));
+        assert_eq!(data::close(verbs, 4), Err(Errno::EBADF), "what is free stays so");
+        assert_eq!(verbs.duplicate_over(9, 3, OnExec::Close), Err(Errno::EBADF));
+        assert_eq!(verbs.duplicate_over(1, 3, OnExec::Keep), Ok(true));
+        assert_eq!(data::on_exec(verbs, 3), Ok(OnExec::Keep));
         let flags = OpenFlags::READ;
         let numbers = [0, 1].map(|_| data::open(verbs, Start::WorkingDirectory, b"a", flags, 0, any).unwrap());
         assert_eq!(numbers, [2 * DESCRIPTOR_LIMIT, 2 * DESCRIPTOR_LIMIT + 1], "core 1's own");
