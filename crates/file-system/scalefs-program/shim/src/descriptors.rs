@@ -295,10 +295,24 @@ pub(crate) fn close_range(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer 
     Answer::of(Ok(0))
 }
 
+/// Those that have become ours since stay, and their placeholders.
 fn close_in_kernel(home: &Home, (first, last): (u32, u32), flags: u64) {
-    let done = system::call(number::CLOSE_RANGE, [u64::from(first), u64::from(last), flags, 0, 0, 0]);
-    if done == 0 && flags & CLOSE_RANGE_CLOEXEC == 0 {
-        home.numbers.note_all_closed(first, last);
+    let only_marks = flags & CLOSE_RANGE_CLOEXEC != 0;
+    let close = |first: u32, last: u32| {
+        let done = system::call(number::CLOSE_RANGE, [u64::from(first), u64::from(last), flags, 0, 0, 0]);
+        if done == 0 && !only_marks {
+            home.numbers.note_all_closed(first, last);
+        }
+    };
+    let mut from = first;
+    for ours in home.numbers.all_ours(first, last).filter(|_| !only_marks) {
+        if from < ours {
+            close(from, ours - 1);
+        }
+        from = ours + 1;
+    }
+    if from <= last {
+        close(from, last);
     }
 }
 

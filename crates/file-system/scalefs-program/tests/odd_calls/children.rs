@@ -102,7 +102,7 @@ int main(void) {
 "#;
 
 /// With a fault.
-fn said_by(source: &str, fault: &str) -> Option<String> {
+pub(super) fn said_by(source: &str, fault: &str) -> Option<String> {
     let scratch = Scratch::new();
     let program = compiled(&scratch.0, source, &["-pthread"])?;
     let hidden = Scratch::new();

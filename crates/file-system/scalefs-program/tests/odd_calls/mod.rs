@@ -1,6 +1,7 @@
 //! Calls that few programs make, by a program of C in a tree and on tmpfs: what each returns, or its error, is the same.
 
 mod children;
+mod races;
 
 use std::path::Path;
 use std::process::Command;
