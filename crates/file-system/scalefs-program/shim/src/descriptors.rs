@@ -41,6 +41,7 @@ fn on_exec(closes: bool) -> OnExec {
 fn close_ours(thread: &Thread, number: u32) -> Result<u64, Errno> {
     let home = thread.home();
     instance::call(thread, |call| data::close(call, number))?;
+    instance::pause_if_planted(&numbers::SLOWLY);
     home.numbers.free(number);
     Ok(0)
 }
@@ -100,16 +101,7 @@ pub(crate) fn dup_to(thread: &mut Thread, call: (u64, [u64; 6]), is_dup3: bool) 
         if !numbers::is_allowed(home, new) {
             return Answer::error(Errno::EBADF);
         }
-        let placed = {
-            let _lock = home.lock();
-            numbers::place_over(home, new)
-        };
-        let done = placed.and_then(|()| {
-            instance::call(thread, |call| data::duplicate_to(call, old, new, on_exec(closes)))?;
-            home.numbers.set_ours(new);
-            Ok(u64::from(new))
-        });
-        return Answer::of(done);
+        return Answer::of(duplicate_to(thread, (old, new), on_exec(closes)));
     }
     // The kernel's: what was ours at the new number is closed once it has.
     match numbers::replace(home, call) {
@@ -122,19 +114,43 @@ pub(crate) fn dup_to(thread: &mut Thread, call: (u64, [u64; 6]), is_dup3: bool) 
     }
 }
 
+/// dup2 of one of ours. What is ours at the new number leads nowhere else in between, and is never nothing.
+fn duplicate_to(thread: &Thread, (old, new): (u32, u32), on_exec: OnExec) -> Result<u64, Errno> {
+    let home = thread.home();
+    let mut round = 0;
+    loop {
+        if numbers::take_over(home, new)? {
+            instance::pause_if_planted(&["shim: dup2 is slow", numbers::TAKEN_LATER]);
+            let done = instance::call(thread, |call| data::duplicate_to(call, old, new, on_exec));
+            match done {
+                Ok(_) if instance::planted(numbers::TAKEN_LATER) => home.numbers.set_ours(new),
+                Ok(_) => {}
+                Err(_) => home.numbers.free(new),
+            }
+            return done.map(u64::from);
+        }
+        if instance::call(thread, |call| call.duplicate_over(old, new, on_exec))? {
+            return Ok(u64::from(new));
+        }
+        numbers::wait(&mut round);
+    }
+}
+
 fn data_is_open(thread: &Thread, number: u32) -> Result<(), Errno> {
     instance::call(thread, |call| data::status(call, number)).map(|_| ())
 }
 
 /// The kernel has put something at a number that may have been ours.
 pub(crate) fn replaced(thread: &Thread, number: u64) {
-    let home = thread.home();
-    if home.numbers.is_ours(number) && !instance::planted("shim: what dup2 replaces stays") {
-        let _ = instance::call(thread, |call| data::close(call, number as u32));
-        home.numbers.free(number as u32);
+    let (home, number) = (thread.home(), u64::from(number as u32));
+    let mut round = 0;
+    numbers::stay(home, number);
+    while home.numbers.is_ours(number) && !instance::planted("shim: what dup2 replaces stays") {
+        if close_ours(thread, number as u32).is_err() {
+            numbers::wait(&mut round);
+        }
+        numbers::stay(home, number);
     }
-    home.numbers.note_closed(u64::from(number as u32));
-    home.numbers.note_kernel(u64::from(number as u32));
 }
 
 /// fcntl.

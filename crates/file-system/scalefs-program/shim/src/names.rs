@@ -116,6 +116,7 @@ fn open_in_tree(thread: &mut Thread, from: From, path: &[u8], flags: u64, mode: 
         on_exec: if flags & O_CLOEXEC != 0 { OnExec::Close } else { OnExec::Keep },
     };
     let wanted = open_flags(flags);
+    instance::pause_if_planted(&numbers::SLOWLY);
     let opened = on_tree(thread, from, |call, start| match () {
         () if flags & O_PATH != 0 => {
             let kept = wanted & (OpenFlags::DIRECTORY | OpenFlags::NO_FOLLOW);

@@ -9,17 +9,21 @@
 //! gets those that are free back, and is asked again ([`give_back`]). What the kernel has that we have not seen (received in a message,
 //! for instance) is found when its number is asked for.
 //!
+//! A number that is ours is open in the instance, but where a thread is about to open it ([`reserve`], [`take_over`]), or has just
+//! closed it and is about to free it. That thread alone may: who wants the number until then waits.
+//!
 //! A placeholder of a number that is free, and what is hidden, are files for the kernel: calls on such numbers are answered here, with
 //! EBADF, by which arguments they have ([`Numbers::is_closed`]).
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use scalefs::Errno;
+use sync::{Wait, WaitReason};
 
 use crate::constants::EMFILE;
 use crate::entry::TRACKED;
 use crate::home::Home;
-use crate::instance;
+use crate::instance::{self, Here};
 use crate::system::{self, number};
 
 const OURS: u8 = 1;
@@ -31,6 +35,11 @@ const F_GETFD: u64 = 1;
 const F_DUPFD_CLOEXEC: u64 = 1030;
 const FD_CLOEXEC: i64 = 1;
 const O_CLOEXEC: u64 = 0o2_000_000;
+
+/// Faults that tests plant.
+pub(crate) const TAKEN_LATER: &str = "shim: a number is given back while dup2 takes it";
+const ON_ITS_WAY: &str = "shim: dup2 does not wait for who opens or closes";
+pub(crate) const SLOWLY: [&str; 2] = ["shim: files are opened and closed slowly", ON_ITS_WAY];
 
 /// See the module's head.
 pub(crate) struct Numbers {
@@ -291,7 +300,7 @@ fn place(number: u32) -> Result<u32, Errno> {
 ///
 /// # Errors
 /// EBADF above the limit.
-pub(crate) fn place_over(home: &Home, number: u32) -> Result<(), Errno> {
+fn place_over(home: &Home, number: u32) -> Result<(), Errno> {
     let placeholder = u64::from(instance::control().descriptors.placeholder);
     if home.numbers.has(number, PLACED) {
         return Ok(());
@@ -405,6 +414,29 @@ pub(crate) fn agree(home: &Home, has: impl Fn(u32) -> bool, close: impl Fn(u32))
             _ => {}
         }
     }
+}
+
+/// A number is to be ours, whatever the kernel has there, and so no one gives its placeholder back. Whether it was not: then it is the
+/// caller's to open or to free.
+///
+/// # Errors
+/// EBADF above the limit.
+pub(crate) fn take_over(home: &Home, number: u32) -> Result<bool, Errno> {
+    let _lock = home.lock();
+    if home.numbers.is_ours(number.into()) && !instance::planted(ON_ITS_WAY) {
+        return Ok(false);
+    }
+    place_over(home, number)?;
+    if !instance::planted(TAKEN_LATER) {
+        home.numbers.set_ours(number);
+    }
+    Ok(true)
+}
+
+/// Another thread is about to open a number, or to free it: waits until it may have.
+pub(crate) fn wait(round: &mut u32) {
+    Here.wait(WaitReason::Operation, *round);
+    *round = round.saturating_add(1);
 }
 
 /// A number is ours at the beginning of a program.

@@ -28,6 +28,45 @@ static void *give_back(void *nothing) {
 static int is_of_tree(int number) { struct stat status; return fstat(number, &status) == 0 && S_ISREG(status.st_mode); }
 "#;
 
+/// dup2 of a file of the tree to a number that has a placeholder.
+#[cfg(feature = "planted-faults")]
+const DUPLICATED: &str = r#"
+int main(void) {
+    pthread_t thread;
+    int ends[2], file = open("f", O_CREAT | O_RDWR, 0644), number = open("f", O_RDWR);
+    socketpair(AF_UNIX, SOCK_STREAM, 0, sockets);
+    close(number);
+    pthread_create(&thread, 0, give_back, 0);
+    dup2(file, number);
+    pthread_join(thread, 0);
+    pipe(ends);
+    printf("%d %d %d\n", is_of_tree(number), is_of_tree(ends[0]), is_of_tree(ends[1]));
+}
+"#;
+
+/// dup2 to a number at which another thread is about to open a file, and to one that it has just closed.
+#[cfg(feature = "planted-faults")]
+const ON_ITS_WAY: &str = r#"
+static void *open_other(void *nothing) { return (void *)(long)open("g", O_CREAT | O_RDWR, 0644); }
+static void *close_number(void *number) { return (void *)(long)close((long)number); }
+int main(void) {
+    pthread_t thread;
+    void *answer;
+    int file = open("f", O_CREAT | O_RDWR, 0644), given;
+    long number = file + 1;
+    pthread_create(&thread, 0, open_other, 0);
+    usleep(100000);
+    given = dup2(file, number);
+    pthread_join(thread, &answer);
+    printf("%d %d %d ", given == number, (long)answer == number, is_of_tree(number));
+    pthread_create(&thread, 0, close_number, (void *)number);
+    usleep(100000);
+    given = dup2(file, number);
+    pthread_join(thread, &answer);
+    printf("%d %d %d\n", given == number, (long)answer == 0, is_of_tree(number));
+}
+"#;
+
 /// A thread closes all numbers again and again: what is open at a number is what was opened there, or nothing.
 const CLOSED: &str = r#"
 static volatile int over;
@@ -51,6 +90,26 @@ int main(void) {
     printf("%d %d\n", wrong > 0, is_of_tree(kept));
 }
 "#;
+
+#[cfg(feature = "planted-faults")]
+#[test]
+fn a_number_that_dup2_takes_is_not_given_back() {
+    let program = format!("{GIVES_BACK}{DUPLICATED}");
+    let Some(said) = said_by(&program, "shim: dup2 is slow") else { return };
+    assert_eq!(said, "1 0 0\nexit status: 0");
+    let fault = "shim: a number is given back while dup2 takes it";
+    assert_ne!(said_by(&program, fault).as_deref(), Some("1 0 0\nexit status: 0"), "missed");
+}
+
+#[cfg(feature = "planted-faults")]
+#[test]
+fn dup2_waits_for_who_opens_or_closes_its_number() {
+    let program = format!("{GIVES_BACK}{ON_ITS_WAY}");
+    let Some(said) = said_by(&program, "shim: files are opened and closed slowly") else { return };
+    assert_eq!(said, "1 1 1 1 1 1\nexit status: 0");
+    let fault = "shim: dup2 does not wait for who opens or closes";
+    assert_ne!(said_by(&program, fault).as_deref(), Some("1 1 1 1 1 1\nexit status: 0"), "missed");
+}
 
 /// By chance.
 #[test]
