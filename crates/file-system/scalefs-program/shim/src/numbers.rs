@@ -38,6 +38,7 @@ const O_CLOEXEC: u64 = 0o2_000_000;
 
 /// Faults that tests plant.
 pub(crate) const TAKEN_LATER: &str = "shim: a number is given back while dup2 takes it";
+pub(crate) const UNSEEN: &str = "shim: what others give back is not seen";
 const ON_ITS_WAY: &str = "shim: dup2 does not wait for who opens or closes";
 pub(crate) const SLOWLY: [&str; 2] = ["shim: files are opened and closed slowly", ON_ITS_WAY];
 
@@ -52,6 +53,8 @@ pub(crate) struct Numbers {
     end: AtomicU32,
     /// Atomic: no number from here on may be given, as far as we know.
     limit: AtomicU32,
+    /// Atomic: how often the kernel got placeholders back.
+    given_back: AtomicU32,
 }
 
 impl Numbers {
@@ -62,6 +65,7 @@ impl Numbers {
             state: [const { AtomicU8::new(0) }; TRACKED],
             end: AtomicU32::new(0),
             limit: AtomicU32::new(0),
+            given_back: AtomicU32::new(0),
         }
     }
 
@@ -155,6 +159,7 @@ impl Numbers {
 
     /// The kernel has none of these any more.
     pub(crate) fn note_all_closed(&self, first: u32, last: u32) {
+        self.given_back.fetch_add(1, Ordering::Relaxed);
         for number in first..self.end.load(Ordering::Relaxed).min(last.saturating_add(1)) {
             self.clear(number, KERNEL | PLACED);
             if !self.is_ours(u64::from(number)) {
@@ -268,7 +273,16 @@ pub(crate) fn give_back(home: &Home) -> bool {
     let limit = numbers.limit.load(Ordering::Relaxed);
     numbers.look_at_limit();
     let has_risen = numbers.limit.load(Ordering::Relaxed) > limit;
-    numbers.kept(0).inspect(|number| numbers.take_away(*number)).count() > 0 || has_risen
+    let are_more = numbers.kept(0).inspect(|number| numbers.take_away(*number)).count() > 0 || has_risen;
+    numbers.given_back.fetch_add(are_more.into(), Ordering::Relaxed);
+    are_more
+}
+
+/// Whether the kernel got some from elsewhere since a thread last asked: another thread, or a handler of signals, may have given them
+/// back when the kernel had refused the thread's call already.
+pub(crate) fn were_given_back(home: &Home, seen: &mut u32) -> bool {
+    let times = home.numbers.given_back.load(Ordering::Relaxed);
+    core::mem::replace(seen, times) != times && !instance::planted(UNSEEN)
 }
 
 /// Whether a number is below the limit.

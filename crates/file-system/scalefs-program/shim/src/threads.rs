@@ -42,6 +42,8 @@ pub(crate) struct Thread {
     pub(crate) credentials: Credentials,
     /// Calls so far.
     pub(crate) calls: Cell<u32>,
+    /// What the thread has seen of how often the kernel got placeholders back.
+    pub(crate) given_back: u32,
     next_path: Cell<usize>,
     /// Paths and masks that the kernel is given instead of the program's.
     paths: [[u8; MAX_PATH_BYTES]; PATHS],

@@ -67,6 +67,23 @@ int main(void) {
 }
 "#;
 
+/// The kernel refuses a number, and gets all back before the thread that was refused one hears of it.
+#[cfg(feature = "planted-faults")]
+const REFUSED: &str = r#"
+int main(void) {
+    pthread_t thread;
+    int files[64], count = 0;
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){64, 64});
+    socketpair(AF_UNIX, SOCK_STREAM, 0, sockets);
+    while (count < 64 && (files[count] = open("f", O_CREAT | O_RDWR, 0644)) >= 0) count++;
+    for (int index = 0; index < count; index++) close(files[index]);
+    pthread_create(&thread, 0, give_back, 0);
+    int given = eventfd(0, 0);
+    pthread_join(thread, 0);
+    printf("%d\n", given == files[0]);
+}
+"#;
+
 /// A thread closes all numbers again and again: what is open at a number is what was opened there, or nothing.
 const CLOSED: &str = r#"
 static volatile int over;
@@ -109,6 +126,19 @@ fn dup2_waits_for_who_opens_or_closes_its_number() {
     assert_eq!(said, "1 1 1 1 1 1\nexit status: 0");
     let fault = "shim: dup2 does not wait for who opens or closes";
     assert_ne!(said_by(&program, fault).as_deref(), Some("1 1 1 1 1 1\nexit status: 0"), "missed");
+}
+
+#[cfg(feature = "planted-faults")]
+#[test]
+fn who_was_refused_a_number_sees_what_others_gave_back() {
+    let program = format!("{GIVES_BACK}{REFUSED}");
+    let Some(said) = said_by(&program, "shim: a refusal is seen late") else { return };
+    assert_eq!(said, "1\nexit status: 0");
+    assert_ne!(
+        said_by(&program, "shim: what others give back is not seen").as_deref(),
+        Some("1\nexit status: 0"),
+        "missed"
+    );
 }
 
 /// By chance.
