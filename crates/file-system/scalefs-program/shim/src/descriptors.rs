@@ -76,7 +76,7 @@ pub(crate) fn dup(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     match () {
         () if thread.home().numbers.is_ours(number) => Answer::of(duplicate(thread, number as u32, 0, false)),
         () => {
-            numbers::make_room(thread.home(), 0);
+            numbers::make_room(thread.home(), (0, 1));
             Answer::issue(thread, call.0, call.1, After::Duplicated)
         }
     }
@@ -160,7 +160,7 @@ pub(crate) fn control(thread: &mut Thread, call: (u64, [u64; 6])) -> Answer {
     if !home.numbers.is_ours(argument) {
         let after = match command {
             F_DUPFD | F_DUPFD_CLOEXEC => {
-                numbers::make_room(home, value);
+                numbers::make_room(home, (value, 1));
                 After::Duplicated
             }
             _ => After::Nothing,

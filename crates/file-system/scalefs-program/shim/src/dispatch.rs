@@ -373,8 +373,11 @@ fn serve(thread: &mut Thread, frame: &mut Frame) -> Answer {
             Some(what) => attributes::may_without_path(thread, call, what, c),
             None => attributes::access(thread, call, (a, 1), c, follow(d)),
         },
-        22 | 293 => Answer::issue(thread, number, arguments, After::TwoNumbers),
-        53 => Answer::issue(thread, number, arguments, After::TwoNumbersFourth),
+        22 | 53 | 293 => {
+            numbers::make_room(thread.home(), (0, 2));
+            let after = if number == 53 { After::TwoNumbersFourth } else { After::TwoNumbers };
+            Answer::issue(thread, number, arguments, after)
+        }
         32 => descriptors::dup(thread, call),
         33 => descriptors::dup_to(thread, call, false),
         292 => descriptors::dup_to(thread, call, true),

@@ -363,6 +363,8 @@ pub(crate) fn settle(home: &Home, given: u64) -> u64 {
     match system::try_call(number::DUP3, [given, u64::from(lower), flags, 0, 0, 0]) {
         Ok(_) => {
             system::call(number::CLOSE, [given, 0, 0, 0, 0, 0]);
+            // Another thread may have found it there.
+            numbers.clear(number, KERNEL);
             numbers.note_closed(u64::from(lower));
             numbers.set(lower, KERNEL);
             u64::from(lower)
@@ -374,16 +376,17 @@ pub(crate) fn settle(home: &Home, given: u64) -> u64 {
     }
 }
 
-/// The kernel is to give the lowest free number from one on by itself, so that nothing is moved: closing what it gave would give up
-/// the locks that the process has of that file. The placeholder of that number is taken away.
-pub(crate) fn make_room(home: &Home, lowest: u64) {
+/// The kernel is to give some of the lowest free numbers from one on by itself, so that nothing is moved: closing what it gave would give
+/// up the locks that the process has of that file, and of two numbers the second may be what the first was moved from. The placeholders
+/// of these numbers are taken away.
+pub(crate) fn make_room(home: &Home, (lowest, count): (u64, usize)) {
     if instance::planted("shim: what the kernel opens stays where it is") {
         return;
     }
     let numbers = &home.numbers;
     let _lock = home.lock();
-    if let Some(number) = u32::try_from(lowest).ok().and_then(|lowest| numbers.kept(lowest).next()) {
-        numbers.take_away(number);
+    if let Ok(lowest) = u32::try_from(lowest) {
+        numbers.kept(lowest).take(count).for_each(|number| numbers.take_away(number));
     }
 }
 

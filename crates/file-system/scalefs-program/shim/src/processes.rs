@@ -99,7 +99,7 @@ pub(crate) fn clone(thread: &mut Thread, frame: &mut Frame) -> Answer {
         return Answer::error(Errno::EINVAL);
     }
     if wanted.flags & CLONE_PIDFD != 0 {
-        numbers::make_room(thread.home(), 0);
+        numbers::make_room(thread.home(), (0, 1));
     }
     let made = match wanted.flags & (CLONE_VM | CLONE_THREAD) {
         0 => fork(thread, frame, wanted),

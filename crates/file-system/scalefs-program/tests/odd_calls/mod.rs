@@ -98,6 +98,13 @@ const GIVEN: &str = r#"
     close(copy); close(second);
     copy = fcntl(1, F_DUPFD_CLOEXEC, first);
     printf("%d %d\n", first == copy, fcntl(copy, F_GETFD));
+    int ends[2], third = open("a", O_RDONLY);
+    close(copy);
+    close(open("a", O_RDONLY));
+    pipe(ends);
+    printf("%d %d\n", ends[0] == first, ends[1] - third);
+    close(ends[0]); close(ends[1]); close(third);
+    copy = fcntl(1, F_DUPFD, first);
     int next = fcntl(1, F_DUPFD, second);
     printf("%d %d\n", next - second, fcntl(1, F_DUPFD, second + 5) - second);
     say(fcntl(1, F_DUPFD, -1)); say(fcntl(1, F_DUPFD, 1 << 20));
