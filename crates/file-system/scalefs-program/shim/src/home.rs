@@ -3,7 +3,7 @@
 //! A child of `vfork`, which runs in its parent's memory, has one of its own.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use percpu::OwnerId;
 use scalefs::Process;
@@ -14,6 +14,9 @@ use crate::instance::{self, Here};
 use crate::numbers::Numbers;
 use crate::signals::Handlers;
 
+/// A fault that tests plant.
+pub(crate) const CHANGED_BETWEEN: &str = "shim: numbers change while a child in its parent's memory gets them";
+
 /// See the module's head.
 pub(crate) struct Home {
     /// Atomic: changed by `fork` alone, in the child.
@@ -23,6 +26,8 @@ pub(crate) struct Home {
     process: UnsafeCell<Option<Process>>,
     /// Atomic: who changes numbers or handlers.
     lock: AtomicU32,
+    /// Atomic: the parent whose lock is held until the kernel has copied its numbers for this one, too; null for none.
+    held: AtomicPtr<Home>,
     /// Atomic: threads that run.
     pub(crate) threads: AtomicU32,
     /// Atomic: whether the process works in the tree.
@@ -55,6 +60,7 @@ impl Home {
             owner: AtomicU64::new(0),
             process: UnsafeCell::new(None),
             lock: AtomicU32::new(0),
+            held: AtomicPtr::new(core::ptr::null_mut()),
             threads: AtomicU32::new(0),
             works_inside: AtomicBool::new(false),
             receives: AtomicBool::new(false),
@@ -137,11 +143,24 @@ impl Home {
         self.lock.store(0, Ordering::Release);
     }
 
-    /// Becomes what another one is, but for seat and process.
-    pub(crate) fn copy_from(&self, other: &Home) {
+    /// Becomes what another one is, but for seat and process. No one changes the other's numbers until [`Home::let_go`].
+    pub(crate) fn copy_from(&self, other: &'static Home) {
+        if !instance::planted(CHANGED_BETWEEN) {
+            core::mem::forget(other.lock());
+            self.held.store(core::ptr::from_ref(other).cast_mut(), Ordering::Relaxed);
+        }
         self.works_inside.store(other.works_inside.load(Ordering::Relaxed), Ordering::Relaxed);
         self.numbers.copy_from(&other.numbers);
         self.handlers.copy_from(&other.handlers);
         self.set_program(other.program());
+    }
+
+    /// The kernel has made its copy of the numbers, or makes none. It is said by the child and by who made it, which may be killed.
+    pub(crate) fn let_go(&self) {
+        let held = self.held.swap(core::ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: it is the home of who waits for this one, or of a process that shares its memory.
+        if let Some(parent) = unsafe { held.as_ref() } {
+            drop(Locked(parent));
+        }
     }
 }

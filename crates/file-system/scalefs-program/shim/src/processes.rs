@@ -15,7 +15,7 @@ use shared_instance::Entry;
 use crate::dispatch::{After, Answer};
 use crate::entry::Frame;
 use crate::guarded;
-use crate::home::Home;
+use crate::home::{CHANGED_BETWEEN, Home};
 use crate::instance::{self, Here};
 use crate::numbers;
 use crate::shared;
@@ -245,9 +245,6 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
             return Err(errno.number());
         }
     };
-    if !instance::planted("shim: a child in its parent's memory knows no numbers") {
-        home.copy_from(thread.home());
-    }
     home.sit(seat, owner);
     if !instance::planted("shim: a child does not know what its parent has mapped") {
         // Of such a child, it is its parent's parent's.
@@ -263,7 +260,12 @@ fn spawn(thread: &mut Thread, frame: &mut Frame, wanted: Wanted) -> Result<i64, 
         free();
         return Err(Errno::ENOMEM.number());
     };
+    if !instance::planted("shim: a child in its parent's memory knows no numbers") {
+        home.copy_from(thread.home());
+    }
+    instance::pause_if_planted(&["shim: a child in its parent's memory is made slowly", CHANGED_BETWEEN]);
     let result = begin_other(thread, frame, &wanted, child);
+    home.let_go();
     if result > 0 {
         note_child(seat, owner, result);
     } else {
@@ -315,6 +317,7 @@ fn begin_other(thread: &mut Thread, frame: &Frame, wanted: &Wanted, child: *mut 
 pub(crate) fn begin_thread(thread: &mut Thread) {
     start::arm();
     let home = thread.home();
+    home.let_go();
     if home.receives.swap(false, Ordering::Relaxed) {
         let (entry, _) = home.seat().entry();
         become_child(thread, entry.process);

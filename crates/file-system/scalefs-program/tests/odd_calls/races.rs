@@ -67,6 +67,27 @@ int main(void) {
 }
 "#;
 
+/// A child in its parent's memory.
+#[cfg(feature = "planted-faults")]
+const CHILD: &str = r#"
+int main(void) {
+    pthread_t thread;
+    int number = open("f", O_CREAT | O_RDWR, 0644), status;
+    socketpair(AF_UNIX, SOCK_STREAM, 0, sockets);
+    close(number);
+    pthread_create(&thread, 0, give_back, 0);
+    pid_t child = vfork();
+    if (child == 0) {
+        int ends[2], number = open("f", O_RDWR);
+        pipe(ends);
+        _exit(4 * is_of_tree(number) + 2 * is_of_tree(ends[0]) + is_of_tree(ends[1]));
+    }
+    waitpid(child, &status, 0);
+    pthread_join(thread, 0);
+    printf("%d\n", WEXITSTATUS(status));
+}
+"#;
+
 /// The kernel refuses a number, and gets all back before the thread that was refused one hears of it.
 #[cfg(feature = "planted-faults")]
 const REFUSED: &str = r#"
@@ -126,6 +147,16 @@ fn dup2_waits_for_who_opens_or_closes_its_number() {
     assert_eq!(said, "1 1 1 1 1 1\nexit status: 0");
     let fault = "shim: dup2 does not wait for who opens or closes";
     assert_ne!(said_by(&program, fault).as_deref(), Some("1 1 1 1 1 1\nexit status: 0"), "missed");
+}
+
+#[cfg(feature = "planted-faults")]
+#[test]
+fn a_child_in_its_parents_memory_has_the_placeholders_that_the_kernel_has() {
+    let program = format!("{GIVES_BACK}{CHILD}");
+    let Some(said) = said_by(&program, "shim: a child in its parent's memory is made slowly") else { return };
+    assert_eq!(said, "4\nexit status: 0");
+    let fault = "shim: numbers change while a child in its parent's memory gets them";
+    assert_ne!(said_by(&program, fault).as_deref(), Some("4\nexit status: 0"), "missed");
 }
 
 #[cfg(feature = "planted-faults")]
