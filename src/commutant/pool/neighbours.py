@@ -2,8 +2,9 @@
 
 Sets of calls that have calls in common meet the same states, and what a process has found out about a state it knows
 from then on. So processes walk in pairs, towards each other along a stretch of the pieces, and where they meet nothing
-is left. Of the next few pieces each takes the dearest, so that the last ones are cheap, and pieces that are a large
-part of a process's share are taken first, by any process that comes. Who has come to the end helps where most is left.
+is left. Of the next few pieces each takes the most expensive, so that the last ones are cheap, and pieces that are a
+large part of a process's share are taken first, by any process that comes. Who has come to the end helps where most is
+left.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from contextlib import contextmanager
 from itertools import accumulate, islice
 
 NEXT_FEW = 4
-"""A process takes the dearest of this many pieces."""
+"""A process takes the most expensive of this many pieces."""
 
 LARGE_PART = 1 / 8
-"""A piece is dear if it takes more than this part of a process's share of the work."""
+"""A piece is large if it takes more than this part of a process's share of the work."""
 
 
 class Neighbours:

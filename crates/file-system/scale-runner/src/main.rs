@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 fn failure(said: &str, place: &str) -> String {
     if ["ENOSPC", "ENOMEM"].iter().any(|errno| said.ends_with(errno)) {
         return format!(
-            "{said}: the file system is too small for this benchmark on so many cores; what was removed comes back sooner with a \
+            "{said}: the file system is too small for this benchmark on that many cores; what was removed comes back sooner with a \
              smaller --maintain-every"
         );
     }
